@@ -1,0 +1,219 @@
+"""All settings of a crawl: small frozen values, each with its unit, default and reason.
+
+`Settings` is what every part of a crawl receives; `barkspider.core.load` makes one from presets, TOML
+files and `--set` options and writes one back. A text beginning with a capital in `help` is what
+docs/settings.md prints.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from barkspider.core.units import parse_duration, parse_size
+
+
+def _setting(default: Any, help: str, **constraints: Any) -> Any:  # noqa: A002
+    if isinstance(default, tuple):
+        return field(default_factory=lambda: default, metadata={"help": help, **constraints})
+    return field(default=default, metadata={"help": help, **constraints})
+
+
+def _duration(text: str, help: str) -> Any:  # noqa: A002
+    return _setting(parse_duration(text), help, unit="duration", low=0.0)
+
+
+def _size(text: str, help: str) -> Any:  # noqa: A002
+    return _setting(parse_size(text), help, unit="size", low=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Who we say we are."""
+
+    name: str = _setting(
+        "barkspider", "Product name: sent in User-Agent, and what robots.txt groups are matched against"
+    )
+    contact: str = _setting(
+        "", "A URL or e-mail address where site owners reach you; a public host is not crawled without one"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which URLs belong to the crawl. Empty lists mean no restriction."""
+
+    level: str = _setting(
+        "domain",
+        "How far from the seeds: page (the seeds alone), site (their hosts), domain (their pay-level domains), web",
+        choices=("page", "site", "domain", "web"),
+    )
+    depth: int = _setting(0, "Most links from a seed to a page; 0 means no limit", low=0, high=65535)
+    depth_from: str = _setting(
+        "seed",
+        "Where depth is counted from: the seed, or the page at which a site was entered",
+        choices=("seed", "site"),
+    )
+    schemes: tuple[str, ...] = _setting(("http", "https"), "Schemes to crawl", choices=("http", "https"))
+    ports: tuple[int, ...] = _setting(
+        (), "Ports to crawl; empty means all but those of other protocols (25, 6379 …)"
+    )
+    include_hosts: tuple[str, ...] = _setting((), "Host names, or *.name for a host and all below it")
+    exclude_hosts: tuple[str, ...] = _setting((), "As include_hosts; exclusion wins")
+    include_domains: tuple[str, ...] = _setting((), "Pay-level domains")
+    exclude_domains: tuple[str, ...] = _setting((), "Pay-level domains; exclusion wins")
+    include_paths: tuple[str, ...] = _setting(
+        (), "Patterns of path and query as in robots.txt: a prefix, * for any text, $ for the end"
+    )
+    exclude_paths: tuple[str, ...] = _setting((), "As include_paths; exclusion wins")
+    include_extensions: tuple[str, ...] = _setting((), "Such as html or pdf; a path without one is always in")
+    exclude_extensions: tuple[str, ...] = _setting((), "Such as zip or mp4")
+
+
+@dataclass(frozen=True, slots=True)
+class UrlRules:
+    """How URLs are normalised after WHATWG parsing (Viúva Negra, sections 4.3 and 4.5)."""
+
+    drop_fragment: bool = _setting(True, "Drop #fragment: it never reaches the server")
+    drop_userinfo: bool = _setting(True, "Drop user:password@: a crawler has no business with it")
+    drop_index_names: bool = _setting(
+        True, "Drop a well-known last name such as index.html when there is no query (36% fewer duplicates)"
+    )
+    index_names: tuple[str, ...] = _setting(
+        ("index.html", "index.htm", "index.shtml", "default.html", "default.htm"), "The well-known last names"
+    )
+    add_www: bool = _setting(
+        False,
+        "Add www. to a bare pay-level domain. Off: it avoids 30% of duplicate hosts but loses the 4% of sites "
+        "that exist only without it",
+    )
+    trim_listings: bool = _setting(
+        True, "Drop the query that re-orders an Apache directory listing (?N=D, ?C=M;O=A)"
+    )
+    drop_session_ids: bool = _setting(True, "Drop session-id parameters with values of 8 characters or more")
+    session_names: tuple[str, ...] = _setting(
+        ("phpsessid", "sid", "sessionid", "jsessionid"), "Names of session-id parameters, in any case"
+    )
+    max_length: int = _setting(2048, "Longest URL in characters; longer ones are refused", low=16, high=65535)
+    private_suffixes: bool = _setting(
+        False, "Count the private section of the public suffix list too: a.blogspot.com is then a domain of its own"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Politeness:
+    """How gently hosts (names) and servers (addresses) are treated."""
+
+    host_delay: float = _duration("2s", "Pause between two requests to a host (τ_h of IRLbot)")
+    server_delay: float = _duration("1s", "Pause between two requests to a server (τ_s of IRLbot)")
+    obey_robots: bool = _setting(True, "Obey robots.txt (RFC 9309)")
+    robots_expiry: float = _duration("24h", "How long a robots.txt is trusted")
+    max_crawl_delay: float = _duration("60s", "Longest Crawl-delay honoured; hosts that ask for more are not crawled")
+    max_retry_after: float = _duration("24h", "Longest Retry-After honoured")
+    retries: int = _setting(2, "How often a temporary failure of a page is tried again", low=0, high=255)
+    retry_delay: float = _duration("1m", "Pause before the first retry; doubles with each")
+    park_after: int = _setting(5, "Failures in a row after which a host is left alone for a while", low=1)
+    park_time: float = _duration("10m", "How long a failing host is left alone; doubles each time it fails again")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When the crawl, or the crawl of one site, ends. 0 means no limit."""
+
+    pages: int = _setting(0, "Pages to fetch", low=0)
+    time: float = _duration("0s", "How long to crawl")
+    site_urls: int = _setting(0, "URLs taken from one host; a spider trap has more", low=0)
+    site_duplicates: int = _setting(
+        0, "Pages of a host whose content was seen before, after which its links are no longer followed", low=0
+    )
+    redirects: int = _setting(10, "Redirects in a chain", low=0, high=255)
+    page_links: int = _setting(10_000, "Links taken from one page", low=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """What one request may cost."""
+
+    timeout: float = _duration("60s", "Whole fetch, from connecting to the last byte")
+    connect_timeout: float = _duration("10s", "Connecting, with TLS")
+    header_timeout: float = _duration("15s", "From the request to the end of the headers")
+    max_size: int = _size("2MB", "Bytes of a body, as sent and as decoded; the rest is cut off and the cut recorded")
+    max_header: int = _size("64KiB", "Bytes of all headers of a response")
+    in_flight: int = _setting(500, "Requests at the same time", low=1, high=100_000)
+    keep_alive: float = _duration("5s", "How long an idle connection is kept for its host")
+    idle_connections: int = _setting(1000, "Most idle connections kept", low=0)
+    verify_tls: bool = _setting(True, "Refuse bad certificates")
+    tls_authority: str = _setting("", "A PEM file of further certificate authorities to trust")
+
+
+@dataclass(frozen=True, slots=True)
+class Dns:
+    """Name resolution; never the blocking resolver of the operating system."""
+
+    servers: tuple[str, ...] = _setting((), "Name servers as address or address:port; empty means the system's")
+    timeout: float = _duration("5s", "One try")
+    tries: int = _setting(3, "Tries before a name counts as unresolved", low=1, high=10)
+    cache: int = _setting(100_000, "Names remembered", low=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Which addresses may be contacted besides public ones."""
+
+    allow: tuple[str, ...] = _setting((), "Networks opened by hand, such as 127.0.0.0/8 or 10.1.0.0/16")
+    ports: tuple[str, ...] = _setting(
+        (), "Where a network really listens, as NETWORK:PORT=REAL such as 127.0.0.0/8:80=8080"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Sydney:
+    """The limited-memory frontier (Castillo, Nelli, Panconesi)."""
+
+    sample: int = _setting(16, "t: new links taken from a page at a time; 0 takes all, which is breadth-first", low=0)
+    queue_limit: int = _setting(
+        1_000_000, "Most URLs in P and pages in S together; links beyond are dropped and counted", low=1
+    )
+    refetch: bool = _setting(False, "Fetch a page of S again for its remaining links instead of storing them")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many pages of a pay-level domain a frontier with budgets takes at a time (STAR of IRLbot)."""
+
+    base: int = _setting(10, "B_0: the budget of a domain nobody links to", low=1)
+    top: int = _setting(10_000, "The budget of the most linked domain", low=1)
+    top_domains: int = _setting(10_000, "K: how many domains get more than B_0", low=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """What is kept."""
+
+    warc_size: int = _size("1GB", "A WARC file is closed and a new one begun at this size")
+    compression: int = _setting(1, "gzip level (ISA-L), 0 to 3", low=0, high=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything a crawl is told. Frozen; made by `barkspider.core.load.load_settings`.
+
+    >>> Settings().politeness.host_delay
+    2.0
+    """
+
+    frontier: str = _setting("sydney", "Which frontier orders the crawl", choices=("sydney",))
+    seed: int = _setting(
+        0, "Seed of URL keys and of random choices; 0 picks one at random when the job is made", low=0, high=2**63 - 1
+    )
+    agent: Agent = field(default_factory=Agent)
+    scope: Scope = field(default_factory=Scope)
+    url: UrlRules = field(default_factory=UrlRules)
+    politeness: Politeness = field(default_factory=Politeness)
+    limits: Limits = field(default_factory=Limits)
+    fetch: Fetch = field(default_factory=Fetch)
+    dns: Dns = field(default_factory=Dns)
+    network: Network = field(default_factory=Network)
+    sydney: Sydney = field(default_factory=Sydney)
+    budget: Budget = field(default_factory=Budget)
+    archive: Archive = field(default_factory=Archive)

@@ -1,0 +1,72 @@
+"""Quantities as people write them: `40s`, `1h30m`, `2MB`, and back.
+
+Sizes are decimal (1 KB = 1,000 bytes) with binary forms beside them (1 KiB = 1,024 bytes).
+"""
+
+from __future__ import annotations
+
+import re
+
+from barkspider.core.errors import SettingsError
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_BYTES = {"B": 1} | {
+    prefix + suffix: base**power
+    for power, prefix in enumerate("KMGT", start=1)
+    for suffix, base in (("B", 1000), ("iB", 1024))
+}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?i?B)")
+
+
+def parse_duration(text: str) -> float:
+    """Seconds in a text such as `40s`, `1h30m` or `250ms`.
+
+    >>> parse_duration("1h30m")
+    5400.0
+    """
+    parts = _DURATION_PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise SettingsError(f"{text!r} is not a duration; write it like 40s, 250ms, 1h30m or 7d")
+    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+
+
+def format_duration(seconds: float) -> str:
+    """The shortest exact text that `parse_duration` reads back.
+
+    >>> format_duration(5400.0), format_duration(0.25), format_duration(0.0)
+    ('1h30m', '250ms', '0s')
+    """
+    whole, milliseconds = divmod(round(seconds * 1000), 1000)
+    text = ""
+    for unit, length in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, whole = divmod(whole, length)
+        if count:
+            text += f"{count}{unit}"
+    if milliseconds:
+        text += f"{milliseconds}ms"
+    return text or "0s"
+
+
+def parse_size(text: str) -> int:
+    """Bytes in a text such as `2MB`, `500KiB` or `1.5 GB`.
+
+    >>> parse_size("2MB"), parse_size("500KiB")
+    (2000000, 512000)
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise SettingsError(f"{text!r} is not a size; write it like 2MB, 500KiB or 1.5GB")
+    return round(float(match[1]) * _BYTES[match[2]])
+
+
+def format_size(size: int) -> str:
+    """The shortest exact text that `parse_size` reads back.
+
+    >>> format_size(2_000_000), format_size(512_000), format_size(1_048_576), format_size(7)
+    ('2MB', '512KB', '1MiB', '7B')
+    """
+    for unit, length in sorted(_BYTES.items(), key=lambda item: -item[1]):
+        if size and size % length == 0:
+            return f"{size // length}{unit}"
+    return f"{size}B"
