@@ -1,8 +1,7 @@
 """All settings of a crawl: small frozen values, each with its unit, default and reason.
 
 `Settings` is what every part of a crawl receives; `barkspider.core.load` makes one from presets, TOML
-files and `--set` options and writes one back. A text beginning with a capital in `help` is what
-docs/settings.md prints.
+files and `--set` options and writes one back. docs/settings.md lists them all.
 """
 
 from __future__ import annotations
@@ -96,7 +95,8 @@ class UrlRules:
     )
     max_length: int = _setting(2048, "Longest URL in characters; longer ones are refused", low=16, high=65535)
     private_suffixes: bool = _setting(
-        False, "Count the private section of the public suffix list too: a.blogspot.com is then a domain of its own"
+        False,
+        "Count the private section of the public suffix list too: a.blogspot.com is then a domain of its own",
     )
 
 
@@ -108,12 +108,16 @@ class Politeness:
     server_delay: float = _duration("1s", "Pause between two requests to a server (τ_s of IRLbot)")
     obey_robots: bool = _setting(True, "Obey robots.txt (RFC 9309)")
     robots_expiry: float = _duration("24h", "How long a robots.txt is trusted")
-    max_crawl_delay: float = _duration("60s", "Longest Crawl-delay honoured; hosts that ask for more are not crawled")
+    max_crawl_delay: float = _duration(
+        "60s", "Longest Crawl-delay honoured; hosts that ask for more are not crawled"
+    )
     max_retry_after: float = _duration("24h", "Longest Retry-After honoured")
     retries: int = _setting(2, "How often a temporary failure of a page is tried again", low=0, high=255)
     retry_delay: float = _duration("1m", "Pause before the first retry; doubles with each")
     park_after: int = _setting(5, "Failures in a row after which a host is left alone for a while", low=1)
-    park_time: float = _duration("10m", "How long a failing host is left alone; doubles each time it fails again")
+    park_time: float = _duration(
+        "10m", "How long a failing host is left alone; doubles each time it fails again"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,9 @@ class Limits:
     time: float = _duration("0s", "How long to crawl")
     site_urls: int = _setting(0, "URLs taken from one host; a spider trap has more", low=0)
     site_duplicates: int = _setting(
-        0, "Pages of a host whose content was seen before, after which its links are no longer followed", low=0
+        0,
+        "Pages of a host whose content was seen before, after which its links are no longer followed",
+        low=0,
     )
     redirects: int = _setting(10, "Redirects in a chain", low=0, high=255)
     page_links: int = _setting(10_000, "Links taken from one page", low=1)
@@ -137,7 +143,9 @@ class Fetch:
     timeout: float = _duration("60s", "Whole fetch, from connecting to the last byte")
     connect_timeout: float = _duration("10s", "Connecting, with TLS")
     header_timeout: float = _duration("15s", "From the request to the end of the headers")
-    max_size: int = _size("2MB", "Bytes of a body, as sent and as decoded; the rest is cut off and the cut recorded")
+    max_size: int = _size(
+        "2MB", "Bytes of a body, as sent and as decoded; the rest is cut off and the cut recorded"
+    )
     max_header: int = _size("64KiB", "Bytes of all headers of a response")
     in_flight: int = _setting(500, "Requests at the same time", low=1, high=100_000)
     keep_alive: float = _duration("5s", "How long an idle connection is kept for its host")
@@ -150,10 +158,11 @@ class Fetch:
 class Dns:
     """Name resolution; never the blocking resolver of the operating system."""
 
-    servers: tuple[str, ...] = _setting((), "Name servers as address or address:port; empty means the system's")
+    servers: tuple[str, ...] = _setting(
+        (), "Name servers as address or address:port; empty means the system's"
+    )
     timeout: float = _duration("5s", "One try")
     tries: int = _setting(3, "Tries before a name counts as unresolved", low=1, high=10)
-    cache: int = _setting(100_000, "Names remembered", low=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +179,9 @@ class Network:
 class Sydney:
     """The limited-memory frontier (Castillo, Nelli, Panconesi)."""
 
-    sample: int = _setting(16, "t: new links taken from a page at a time; 0 takes all, which is breadth-first", low=0)
+    sample: int = _setting(
+        16, "t: new links taken from a page at a time; 0 takes all, which is breadth-first", low=0
+    )
     queue_limit: int = _setting(
         1_000_000, "Most URLs in P and pages in S together; links beyond are dropped and counted", low=1
     )
@@ -204,7 +215,10 @@ class Settings:
 
     frontier: str = _setting("sydney", "Which frontier orders the crawl", choices=("sydney",))
     seed: int = _setting(
-        0, "Seed of URL keys and of random choices; 0 picks one at random when the job is made", low=0, high=2**63 - 1
+        0,
+        "Seed of URL keys and of random choices; 0 picks one at random when the job is made",
+        low=0,
+        high=2**63 - 1,
     )
     agent: Agent = field(default_factory=Agent)
     scope: Scope = field(default_factory=Scope)

@@ -10,13 +10,13 @@ import re
 from barkspider.core.errors import SettingsError
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_BYTES = {"B": 1} | {
+_BYTES: dict[str, int] = {"B": 1} | {
     prefix + suffix: base**power
     for power, prefix in enumerate("KMGT", start=1)
     for suffix, base in (("B", 1000), ("iB", 1024))
 }
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?i?B)")
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?i?B)", re.ASCII)
 
 
 def parse_duration(text: str) -> float:
@@ -37,14 +37,14 @@ def format_duration(seconds: float) -> str:
     >>> format_duration(5400.0), format_duration(0.25), format_duration(0.0)
     ('1h30m', '250ms', '0s')
     """
-    whole, milliseconds = divmod(round(seconds * 1000), 1000)
+    whole, milliseconds = divmod(round(seconds * 1000, 6), 1000)
     text = ""
     for unit, length in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
         count, whole = divmod(whole, length)
         if count:
-            text += f"{count}{unit}"
+            text += f"{count:.0f}{unit}"
     if milliseconds:
-        text += f"{milliseconds}ms"
+        text += f"{round(milliseconds, 6):g}ms"
     return text or "0s"
 
 

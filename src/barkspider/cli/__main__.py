@@ -1,0 +1,5 @@
+"""`python -m barkspider.cli` is the `barkspider` program."""
+
+from barkspider.cli import main
+
+main()

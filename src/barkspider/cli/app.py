@@ -1,0 +1,39 @@
+"""The table of commands."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from barkspider.cli.crawl import crawl
+from barkspider.cli.demo import demo
+from barkspider.cli.web import web
+
+app = typer.Typer(
+    name="barkspider",
+    help="A web crawler for millions to billions of pages from machines you can afford.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+app.command()(crawl)
+app.command()(web)
+
+
+@app.command(hidden=True)
+def warm() -> None:
+    """Compile the numba kernels once, so that the first crawl does not wait for them."""
+    # Importing is enough: every kernel has its signature and compiles, or loads from its cache, at import.
+    import barkspider.engine
+    import barkspider.synthweb  # noqa: F401
+
+
+@app.callback(invoke_without_command=True)
+def root(show_version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """Options before a command."""
+    if show_version:
+        print(f"barkspider {version('barkspider')}")
+        raise typer.Exit

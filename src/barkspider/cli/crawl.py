@@ -1,0 +1,105 @@
+"""`barkspider crawl`: crawl given seeds into a job."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from barkspider.core.errors import UrlError, UsageError
+from barkspider.core.load import load_settings, replace
+from barkspider.core.settings import Settings
+from barkspider.url import Domains, Normaliser, split
+
+
+def crawl(
+    urls: Annotated[
+        list[str] | None, typer.Argument(metavar="URL…", help="Where to start.", show_default=False)
+    ] = None,
+    seeds: Annotated[
+        Path | None, typer.Option(help="A file of seeds, one URL a line; # begins a comment.")
+    ] = None,
+    scope: Annotated[str | None, typer.Option(help="How far to go: page, site, domain or web.")] = None,
+    preset: Annotated[str, typer.Option(help="default, irlbot or viuva-negra.")] = "default",
+    config: Annotated[Path | None, typer.Option(help="A TOML file of settings.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="A.B=C", help="One setting; may be repeated.")
+    ] = None,
+    job: Annotated[Path | None, typer.Option(help="The folder to make for this crawl.")] = None,
+    pages: Annotated[int | None, typer.Option(help="Stop after this many pages.")] = None,
+    for_: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="Stop after this time, such as 90s or 1h.")
+    ] = None,
+    depth: Annotated[int | None, typer.Option(help="Most links from a seed.")] = None,
+    allow_network: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CIDR", help="Open a loopback or private network, such as 127.0.0.0/8; may be repeated."
+        ),
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
+) -> int:
+    """Crawl from seeds, politely, into a new job folder.
+
+    Example: barkspider crawl https://example.org/ --pages 100 --set agent.contact=me@example.org
+    """
+    options = list(set_ or [])
+    for name, value in (
+        ("scope.level", scope),
+        ("limits.time", for_),
+        ("limits.pages", pages),
+        ("scope.depth", depth),
+    ):
+        if value is not None:
+            options.append(f"{name}={value}")
+    settings = load_settings(preset, config, options)
+    if allow_network:
+        settings = replace(settings, {"network.allow": [*settings.network.allow, *allow_network]})
+    settings = with_seed(settings)
+    starts = read_seeds(settings, urls or [], seeds)
+    from barkspider.cli.run import reasons, run_crawl  # loads the kernels: not for a wrong option
+
+    folder = job or Path("jobs") / f"{split(starts[0]).host.strip('[]')}-{time.strftime('%Y%m%d-%H%M%S')}"
+    title = f"barkspider: {starts[0]}" + (f" and {len(starts) - 1:,} more" if len(starts) > 1 else "")
+    statistics = run_crawl(settings, starts, folder, json_, title)
+    if not statistics.pages and statistics.stopped_by == "done":
+        why = reasons(statistics.failed | statistics.refused | statistics.out_of_scope)
+        typer.echo(f"barkspider: no page could be fetched ({why or 'no seed in scope'})", err=True)
+        return 1
+    return 0
+
+
+def with_seed(settings: Settings) -> Settings:
+    """Settings with a random seed where none was given, so that no page can aim at collisions."""
+    return settings if settings.seed else replace(settings, {"seed": secrets.randbits(62) + 1})
+
+
+def read_seeds(settings: Settings, urls: list[str], file: Path | None) -> list[str]:
+    """Canonical URLs from the command line and a file, each once; a wrong one is refused by name."""
+    texts = [(url, "") for url in urls]
+    if file is not None:
+        try:
+            lines = file.read_text("utf-8").splitlines()
+        except OSError as error:
+            raise UsageError(f"cannot read seeds file {file}: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise UsageError(f"seeds file {file} is not UTF-8 text") from error
+        for number, line in enumerate(lines, start=1):
+            text = line.strip()
+            if text and not text.startswith("#"):
+                texts.append((text, f"{file}:{number}: "))
+    if not texts:
+        raise UsageError("nothing to crawl: give a URL, or a file of them with --seeds")
+    normalise = Normaliser(settings.url, Domains(settings.url.private_suffixes))
+    found: dict[str, None] = {}
+    for text, where in texts:
+        try:
+            found[normalise(text)] = None
+        except UrlError as error:
+            raise UsageError(
+                f"{where}{text[:200]!r} is not a URL to crawl ({error.reason}); write it like https://example.org/"
+            ) from error
+    return list(found)

@@ -1,0 +1,186 @@
+"""Running a crawl for a person or a program: signals, the live picture, the summary."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvloop
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from barkspider.core.errors import UsageError
+from barkspider.core.settings import Settings
+from barkspider.engine import Crawl, Job, Statistics
+from barkspider.fetch import Fetcher
+from barkspider.storage.env import Env
+from barkspider.url import split
+
+_CHECKED = 20  # seed hosts looked up before the crawl, to say at once what would fail for all
+
+
+def run_crawl(
+    settings: Settings, seeds: Sequence[str], folder: Path, as_json: bool, title: str
+) -> Statistics:
+    """Crawl into a new job and print the summary. `seeds` are canonical URLs."""
+    console = Console(stderr=as_json)
+    return uvloop.run(_run(settings, seeds, folder, as_json, title, console))
+
+
+async def _run(
+    settings: Settings, seeds: Sequence[str], folder: Path, as_json: bool, title: str, console: Console
+) -> Statistics:
+    await _check_hosts(settings, seeds)
+    job = Job.create(folder, settings, Env())
+    try:
+        crawl = Crawl(job, seeds)
+        _handle_signals(crawl)
+        running = asyncio.create_task(crawl.run())
+        if console.is_terminal:
+            await _watch(crawl, running, title, console)
+        statistics = await running
+    finally:
+        job.close()
+    if as_json:
+        print(json.dumps({"job": str(folder), **statistics.as_dict()}))
+    else:
+        console.print(summary(statistics, title))
+        console.print(
+            f"Archive: {folder / 'archive'}   Settings: {folder / 'settings.toml'}",
+            highlight=False,
+            soft_wrap=True,
+        )
+    return statistics
+
+
+def _handle_signals(crawl: Crawl) -> None:
+    """The first Ctrl-C or SIGTERM stops cleanly, a second one at once."""
+    asked = 0
+
+    def handle() -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 1:
+            crawl.stop("signal")
+            print("stopping: waiting for what is in flight; once more to stop at once", file=sys.stderr)
+        else:
+            crawl.abort()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, handle)
+
+
+async def _watch(crawl: Crawl, running: asyncio.Task[Statistics], title: str, console: Console) -> None:
+    recent: deque[tuple[float, int]] = deque(maxlen=9)  # two seconds and a quarter
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+        while not running.done():
+            now = crawl.statistics()
+            recent.append((time.monotonic(), now.pages))
+            (start, before), (end, after) = recent[0], recent[-1]
+            rate = (after - before) / (end - start) if end > start else 0.0
+            live.update(picture(now, title, rate))
+            await asyncio.wait([running], timeout=0.25)
+
+
+def picture(now: Statistics, title: str, rate: float) -> Group:
+    """The crawl at this moment, for a terminal."""
+    table = Table.grid(padding=(0, 3))
+    gauges = now.gauges
+    table.add_row("pages", f"{now.pages:,}", "rate", f"{rate:,.0f} pages/s", "time", f"{now.seconds:.0f} s")
+    table.add_row(
+        "queue",
+        f"{gauges['primary']:,}",
+        "second queue",
+        f"{gauges['secondary']:,} pages",
+        "in flight",
+        f"{now.in_flight:,}",
+    )
+    table.add_row(
+        "hosts", f"{gauges['hosts']:,}", "URLs", f"{now.unique_urls:,}", "volume", volume(now.bytes)
+    )
+    lines: list[RenderableType] = [Text(title, style="bold"), table]
+    errors = reasons(now.failed)
+    if errors:
+        lines.append(Text(f"failed   {errors}", style="dim"))
+    refused = reasons(now.refused)
+    if refused:
+        lines.append(Text(f"refused  {refused}", style="dim"))
+    return Group(*lines)
+
+
+def summary(statistics: Statistics, title: str) -> Table:
+    """The end of a crawl as a table."""
+    table = Table(title=title, title_justify="left", show_header=False)
+    rows = {
+        "pages": f"{statistics.pages:,} in {statistics.seconds:.1f} s ({statistics.pages_per_second:,.0f} a second)",
+        "volume": f"{volume(statistics.bytes)}, {statistics.links:,} links",
+        "URLs": f"{statistics.unique_urls:,} found, {statistics.queued:,} still queued, "
+        f"{statistics.gauges['secondary']:,} pages in the second queue",
+        "hosts": f"{statistics.gauges['hosts']:,}, {statistics.robots_files:,} robots.txt",
+        "largest queue": f"{statistics.queue_max:,}",
+        "redirects": f"{statistics.redirects:,}",
+        "refused": reasons(statistics.refused) or "none",
+        "failed": reasons(statistics.failed) or "none",
+        "out of scope": reasons(statistics.out_of_scope) or "none",
+        "cost": f"{statistics.cpu_seconds:.1f} s of CPU, {volume(statistics.peak_rss)} of memory",
+        "ended by": {
+            "done": "nothing left to fetch",
+            "pages": "the limit of pages",
+            "time": "the limit of time",
+            "signal": "a signal",
+        }.get(statistics.stopped_by, statistics.stopped_by),
+    }
+    for name, value in rows.items():
+        table.add_row(name, value)
+    return table
+
+
+def reasons(counts: dict[str, int]) -> str:
+    """Counts by reason, largest first.
+
+    >>> reasons({"robots": 3, "http_404": 1200})
+    'http_404 1,200 · robots 3'
+    """
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    return " · ".join(f"{name} {count:,}" for name, count in ordered)
+
+
+def volume(size: float) -> str:
+    """A size for people.
+
+    >>> volume(12_345_678)
+    '12.3 MB'
+    """
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+async def _check_hosts(settings: Settings, seeds: Sequence[str]) -> None:
+    """Refuse, before anything is made, what the address rules would refuse for every request."""
+    fetcher = Fetcher(settings)
+    try:
+        hosts = list(dict.fromkeys(split(seed).host for seed in seeds))[:_CHECKED]
+        for host, found in zip(hosts, await asyncio.gather(*map(fetcher.resolve, hosts)), strict=True):
+            if found.error == "no_contact":
+                raise UsageError(
+                    f"{host} is a public host: say who you are first, for example with "
+                    "--set agent.contact=https://example.org/about-my-crawl or an e-mail address"
+                )
+            if found.error == "refused_address":
+                raise UsageError(
+                    f"{host} is on a loopback or private network; if you mean it, open that network with "
+                    "--allow-network, for example --allow-network 127.0.0.0/8"
+                )
+    finally:
+        await fetcher.close()

@@ -1,0 +1,114 @@
+"""`barkspider web`: the synthetic web by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from barkspider.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from barkspider.synthweb import Server, Web
+
+
+def web(
+    pages: Annotated[int, typer.Option(help="Pages of the web, up to four billion.")] = 1_000_000,
+    domains: Annotated[int, typer.Option(help="Domains; 0 derives them from the pages.")] = 0,
+    servers: Annotated[int, typer.Option(help="Addresses that the hosts share; 0 derives them.")] = 0,
+    seed: Annotated[int, typer.Option(help="Another seed, another web.")] = 1,
+    hazards: Annotated[str, typer.Option(help="all, none, or names such as calendar,slow.")] = "none",
+    http_port: Annotated[int, typer.Option(help="Port of HTTP on all addresses; 0 picks one.")] = 0,
+    https_port: Annotated[int, typer.Option(help="Port of HTTPS; 0 picks one, -1 serves none.")] = 0,
+    dns_port: Annotated[int, typer.Option(help="Port of the name server at 127.0.0.1; 0 picks one.")] = 0,
+    authority: Annotated[
+        Path | None, typer.Option(help="Where to write the certificate to trust; else a temporary file.")
+    ] = None,
+    log: Annotated[Path | None, typer.Option(help="A file to log every request to.")] = None,
+    graph: Annotated[
+        Path | None, typer.Option(help="Write a crawlable part as a graph (npz) instead of serving.")
+    ] = None,
+    urls: Annotated[Path | None, typer.Option(help="The file for the graph's URLs, line by line.")] = None,
+    limit: Annotated[int, typer.Option(help="Pages of the graph; 0 means all that can be reached.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Serve the synthetic web on loopback until Ctrl-C, or write a part of it as a graph.
+
+    The web is computed from a seed: any size costs the same. Only this machine can reach it.
+
+    Example: barkspider web --pages 20000 --hazards spam_farm,calendar --log requests.tsv
+
+    Example: barkspider web --graph web.npz --urls web.txt --limit 100000
+    """
+    from barkspider.synthweb import Server, Web, WebSpec, parse_hazards
+
+    if (graph is None) != (urls is None):
+        raise UsageError("--graph and --urls go together: one file for the links, one for the addresses")
+    for name, port in (("--http-port", http_port), ("--dns-port", dns_port), ("--https-port", https_port)):
+        if not (0 <= port <= 65_535 or (port == -1 and name == "--https-port")):
+            raise UsageError(f"{name} is {port}; a port is 1 to 65535, or 0 to have one picked")
+    for file in (authority, log, graph, urls):
+        if file is not None and not file.absolute().parent.is_dir():
+            raise UsageError(f"the folder of {file} does not exist; create it first")
+    whole = Web(
+        WebSpec(seed=seed, pages=pages, domains=domains, servers=servers, hazards=parse_hazards(hazards))
+    )
+    if graph is not None and urls is not None:
+        _write_graph(whole, graph, urls, limit, as_json)
+        return
+    with tempfile.TemporaryDirectory(prefix="synthweb-") as folder:
+        pem = None if https_port < 0 else authority or Path(folder) / "authority.pem"
+        server = Server(whole, http_port, None if pem is None else https_port, dns_port, log, pem)
+        _serve(server, as_json)
+
+
+def _serve(server: Server, as_json: bool) -> None:
+    import uvloop
+
+    from barkspider.synthweb.process import serve_until
+
+    def watch(over: asyncio.Event) -> None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, over.set)
+
+    uvloop.run(serve_until(server, lambda started: _announce(started, as_json), watch))
+
+
+def _announce(server: Server, as_json: bool) -> None:
+    from barkspider.synthweb.process import crawler_settings
+
+    settings = crawler_settings(server.http_port, server.https_port, server.dns_port, server.authority)
+    seeds = server.web.seeds(5)
+    ports = {"http_port": server.http_port, "https_port": server.https_port, "dns_port": server.dns_port}
+    if as_json:
+        typer.echo(json.dumps({**ports, "seeds": seeds, "settings": settings}))
+        return
+    spec = server.web.spec
+    typer.echo(f"{spec.pages:,} pages on {spec.domains:,} domains and {spec.servers} servers. Ctrl-C ends it.")
+    typer.echo(f"HTTP port {server.http_port}, HTTPS port {server.https_port}, DNS 127.0.0.1:{server.dns_port}")
+    typer.echo("Seeds: " + " ".join(seeds))
+    options = " ".join(f"--set {name}={value}" for name, value in settings.items())
+    typer.echo(f"Crawl it: barkspider crawl {seeds[0]} --scope web {options}")
+
+
+def _write_graph(whole: Web, graph: Path, urls: Path, limit: int, as_json: bool) -> None:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from barkspider.synthweb import write_graph
+
+    if limit < 0:
+        raise UsageError(f"--limit is {limit}; it must be 0 (all) or more")
+    with Progress(console=Console(stderr=True), disable=as_json) as bar:
+        task = bar.add_task("links", total=limit or whole.spec.pages)
+        pages, links = write_graph(
+            whole, graph, urls, limit or None, progress=lambda done: bar.update(task, completed=done)
+        )
+    if as_json:
+        typer.echo(json.dumps({"pages": pages, "links": links, "graph": str(graph), "urls": str(urls)}))
+    else:
+        typer.echo(f"{pages:,} pages and {links:,} links in {graph}, addresses in {urls}")

@@ -1,0 +1,183 @@
+"""What the frontier and the engine say to each other.
+
+The frontier is a machine without I/O: `step(now, outcomes)` returns instructions and the time at which
+it wants to be called again. Each instruction is answered by exactly one outcome:
+
+    ResolveHost ─► HostResolved      FetchRobots ─► RobotsFetched      FetchPage ─► PageFetched
+
+`Seeds` is the one event that answers nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from barkspider.core.records import UrlBatch, UrlRow
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveHost:
+    """Find the address of a host."""
+
+    host: str
+    host_key: int
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRobots:
+    """Fetch the robots.txt of `origin` at `url`, which is elsewhere after a redirect."""
+
+    origin: str
+    url: str
+    address: str
+    host_key: int
+    hops: int
+
+
+class Trail(NamedTuple):
+    """The redirects that led to a URL: the keys on the way, and the cookies they set for its domain."""
+
+    keys: tuple[int, ...] = ()
+    cookie: str = ""
+
+
+NO_TRAIL = Trail()
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPage:
+    """Fetch a URL from exactly this address, with the cookies of its trail."""
+
+    row: UrlRow
+    address: str
+    trail: Trail = NO_TRAIL
+
+
+Instruction = ResolveHost | FetchRobots | FetchPage
+
+
+@dataclass(frozen=True, slots=True)
+class HostResolved:
+    """The addresses that may be contacted, or why there are none.
+
+    `error` is "" or one of dns_no_name, dns_failure (temporary), refused_address.
+    """
+
+    asked: ResolveHost
+    addresses: tuple[str, ...]
+    error: str = ""
+    ttl: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsFetched:
+    """An answer to a request for robots.txt.
+
+    `status` is 0 when there was no answer; `redirect` the target of a 3xx.
+    """
+
+    asked: FetchRobots
+    status: int
+    body: bytes = b""
+    redirect: str = ""
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Redirect:
+    """Where a page sends us: as a row to be crawled, and exactly as the server wrote it."""
+
+    row: UrlRow
+    exact: bytes
+    cookie: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageFetched:
+    """How the fetch of a page ended.
+
+    `failure` is "" for a page or a redirect, else a short name such as http_404 or timeout_connect;
+    `temporary` says that another try may go better. `digest` is 64 bits of the payload's digest.
+    """
+
+    asked: FetchPage
+    status: int = 0
+    failure: str = ""
+    temporary: bool = False
+    retry_after: float | None = None
+    links: UrlBatch | None = None
+    redirect: Redirect | None = None
+    digest: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """URLs given by the user."""
+
+    batch: UrlBatch
+
+
+Outcome = HostResolved | RobotsFetched | PageFetched | Seeds
+
+
+@dataclass(slots=True)
+class Counters:
+    """What became of every URL. `discovered` equals the sum of all the others at every moment.
+
+    A link that a full queue drops is not remembered as seen, so it counts again, in `discovered` and in
+    `dropped`, each time it turns up.
+    """
+
+    discovered: int = 0
+    fetched: int = 0
+    queued: int = 0
+    in_flight: int = 0
+    dropped: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, int] = field(default_factory=dict)
+
+    def balanced(self) -> bool:
+        """Whether every URL is accounted for."""
+        return self.discovered == (
+            self.fetched
+            + self.queued
+            + self.in_flight
+            + self.dropped
+            + sum(self.refused.values())
+            + sum(self.failed.values())
+        )
+
+
+class Frontier(Protocol):
+    """What the engine asks of a frontier. One thread calls it; it does no I/O but to its own files."""
+
+    counters: Counters
+
+    def step(self, now: float, outcomes: Sequence[Outcome]) -> tuple[list[Instruction], float]:
+        """Take what happened, give out what to do now and when to be called again if nothing happens.
+
+        The time is infinity when only an outcome can bring more to do.
+        """
+        ...
+
+    def hold(self) -> None:
+        """Give out nothing more; outcomes of what is under way are still taken."""
+        ...
+
+    def finished(self) -> bool:
+        """Whether nothing is under way and nothing more will be given out."""
+        ...
+
+    def gauges(self) -> dict[str, int]:
+        """Sizes of its queues by name, for people to watch."""
+        ...
+
+    def validate(self) -> None:
+        """Check every invariant; raises AssertionError."""
+        ...
+
+    def close(self) -> None:
+        """Let go of its files."""
+        ...

@@ -1,0 +1,266 @@
+"""Settings from presets, TOML files and `--set` options, and back into the job.
+
+Later sources win: defaults, then the preset, then the file, then `--set`. An unknown name is refused
+with the nearest valid one, a value of the wrong kind with what would be right.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import ipaddress
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import tomli_w
+
+from barkspider.core.errors import SettingsError
+from barkspider.core.settings import Settings
+from barkspider.core.units import format_duration, format_size, parse_duration, parse_size
+
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    # Someone who crawls a few sites or a few thousand: the defaults of `Settings`.
+    "default": {},
+    # The whole web from one server (IRLbot, sections 5 to 7).
+    "irlbot": {
+        "scope.level": "web",
+        "politeness.host_delay": "40s",
+        "politeness.server_delay": "1s",
+        "budget.base": 10,
+        "budget.top": 10_000,
+        "budget.top_domains": 10_000,
+    },
+    # A national web (Viúva Negra, section 5 and Table VI).
+    "viuva-negra": {
+        "scope.level": "web",
+        "scope.depth": 5,
+        "scope.depth_from": "site",
+        "politeness.host_delay": "2s",
+        "limits.site_urls": 5_000,
+        "limits.site_duplicates": 10,
+        "fetch.timeout": "60s",
+        "fetch.max_size": "2MB",
+        "url.max_length": 200,
+        "url.add_www": True,
+    },
+}
+
+
+def load_settings(
+    preset: str = "default",
+    file: Path | None = None,
+    options: Iterable[str] = (),
+    overrides: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Settings from a preset, a TOML file, `a.b=c` options, and overrides by dotted name, in this order.
+
+    >>> load_settings("irlbot", options=["politeness.host_delay=20s"]).politeness.host_delay
+    20.0
+    """
+    if preset not in PRESETS:
+        raise SettingsError(f"unknown preset {preset!r}{_nearest(preset, PRESETS)}")
+    values = dict(PRESETS[preset])
+    if file is not None:
+        values.update(_read_file(file))
+    for option in options:
+        name, equals, text = option.partition("=")
+        if not equals:
+            raise SettingsError(f"--set {option!r} has no value; write it like politeness.host_delay=5s")
+        values[name.strip()] = _Text(text.strip())
+    values.update(overrides or {})
+    return replace(Settings(), values)
+
+
+def replace(settings: Settings, values: Mapping[str, Any]) -> Settings:
+    """A copy with some settings changed, given by dotted name.
+
+    >>> replace(Settings(), {"sydney.sample": 8}).sydney.sample
+    8
+    """
+    fields = _fields()
+    changes: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        if name not in fields:
+            raise SettingsError(f"unknown setting {name!r}{_nearest(name, fields)}")
+        section, _, key = name.rpartition(".")
+        changes.setdefault(section, {})[key] = _convert(name, *fields[name], value)
+    top = changes.pop("", {})
+    for section, keys in changes.items():
+        top[section] = dataclasses.replace(getattr(settings, section), **keys)
+    return _check(dataclasses.replace(settings, **top))
+
+
+def read_job_settings(file: Path) -> Settings:
+    """The settings that a job was run with."""
+    return load_settings(file=file)
+
+
+def dump_settings(settings: Settings) -> str:
+    """Every setting in force as TOML, with units; `load_settings` reads it back unchanged."""
+    document: dict[str, Any] = {}
+    for name, (_, field) in _fields().items():
+        section, _, key = name.rpartition(".")
+        value = getattr(getattr(settings, section) if section else settings, key)
+        table = document.setdefault(section, {}) if section else document
+        table[key] = _as_toml(value, field.metadata.get("unit"))
+    return tomli_w.dumps(document)
+
+
+def describe_settings() -> list[tuple[str, str, str]]:
+    """Name, default and meaning of every setting, for the documentation.
+
+    >>> describe_settings()[0][0]
+    'frontier'
+    """
+    defaults = tomllib.loads(dump_settings(Settings()))
+    rows = []
+    for name, (_, field) in _fields().items():
+        value: Any = defaults
+        for part in name.split("."):
+            value = value[part]
+        text = tomli_w.dumps({"x": value}, multiline_strings=False).partition("=")[2]
+        rows.append((name, " ".join(text.split()).replace(",]", " ]"), field.metadata["help"]))
+    return rows
+
+
+class _Text(str):
+    """A value typed on the command line: its kind is decided by the setting it is for."""
+
+
+def _fields() -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
+    """Every leaf setting by dotted name, with its type."""
+    found: dict[str, tuple[Any, dataclasses.Field[Any]]] = {}
+    hints = get_type_hints(Settings)
+    for field in dataclasses.fields(Settings):
+        kind = hints[field.name]
+        if dataclasses.is_dataclass(kind):
+            inner = get_type_hints(kind)
+            found |= {f"{field.name}.{f.name}": (inner[f.name], f) for f in dataclasses.fields(kind)}
+        else:
+            found[field.name] = (kind, field)
+    return found
+
+
+def _read_file(file: Path) -> dict[str, Any]:
+    try:
+        document = tomllib.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise SettingsError(f"cannot read settings file {file}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file} is not valid TOML: {error}") from error
+    values: dict[str, Any] = {}
+    for name, value in document.items():
+        if isinstance(value, dict):
+            values |= {f"{name}.{key}": inner for key, inner in value.items()}
+        else:
+            values[name] = value
+    return values
+
+
+def _convert(name: str, kind: Any, field: dataclasses.Field[Any], value: Any) -> Any:
+    if kind in (tuple[str, ...], tuple[int, ...]):
+        item = str if kind == tuple[str, ...] else int
+        if isinstance(value, _Text):
+            value = [_Text(part.strip()) for part in value.split(",") if part.strip()]
+        if not isinstance(value, list | tuple):
+            raise SettingsError(f"{name} takes a list, not {value!r}")
+        return tuple(_convert_one(name, item, field, part) for part in value)
+    return _convert_one(name, kind, field, value)
+
+
+def _convert_one(name: str, kind: Any, field: dataclasses.Field[Any], value: Any) -> Any:
+    unit = field.metadata.get("unit")
+    try:
+        if unit is not None:
+            if not isinstance(value, str):
+                raise SettingsError(
+                    f"{value!r} has no unit; write it like {'40s' if unit == 'duration' else '2MB'}"
+                )
+            result: Any = parse_duration(value) if unit == "duration" else parse_size(value)
+        elif isinstance(value, _Text) and kind is bool:
+            if value.lower() not in ("true", "false"):
+                raise SettingsError(f"{str(value)!r} is neither true nor false")
+            result = value.lower() == "true"
+        elif isinstance(value, _Text) and kind is int:
+            if not re.fullmatch(r"-?\d[\d_]*", value):
+                raise SettingsError(f"{str(value)!r} is not a whole number")
+            result = int(value)
+        elif kind is str and isinstance(value, str):
+            result = str(value)
+        elif type(value) is kind:
+            result = value
+        else:
+            wanted = {bool: "true or false", int: "a whole number", str: "a text"}[kind]
+            raise SettingsError(f"takes {wanted}, not {value!r}")
+    except SettingsError as error:
+        raise SettingsError(f"{name}: {error}") from error
+    choices, low, high = (field.metadata.get(key) for key in ("choices", "low", "high"))
+    if choices and result not in choices:
+        raise SettingsError(f"{name}: {result!r} is not one of {', '.join(choices)}")
+    if (low is not None and result < low) or (high is not None and result > high):
+        raise SettingsError(
+            f"{name}: {value} is out of range ({low} to {high if high is not None else 'any'})"
+        )
+    return result
+
+
+def _check(settings: Settings) -> Settings:
+    """Refuse what single values cannot show to be wrong."""
+    try:
+        for network in settings.network.allow:
+            parse_network(network)
+        for rule in settings.network.ports:
+            parse_port_rule(rule)
+    except SettingsError as error:
+        raise SettingsError(f"network: {error}") from error
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", settings.agent.name):
+        raise SettingsError("agent.name: use letters, digits, - and _ only, as robots.txt can name no other")
+    if not re.fullmatch(r"[\x20-\x7e]*", settings.agent.contact):
+        raise SettingsError("agent.contact: use printable ASCII only, it is sent in a header")
+    return settings
+
+
+def parse_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    """A network such as `127.0.0.0/8`; host bits are refused as a likely slip.
+
+    >>> parse_network("127.0.0.0/8").num_addresses
+    16777216
+    """
+    try:
+        return ipaddress.ip_network(text)
+    except ValueError as error:
+        raise SettingsError(f"{text!r} is not a network; write it like 127.0.0.0/8 or 10.1.2.3/32") from error
+
+
+def parse_port_rule(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, int, int]:
+    """Network, port in URLs and port really contacted, from `NETWORK:PORT=REAL`.
+
+    >>> parse_port_rule("127.0.0.0/8:80=8080")[1:]
+    (80, 8080)
+    """
+    match = re.fullmatch(r"(.+):(\d{1,5})=(\d{1,5})", text)
+    if match is None or not (0 < int(match[2]) < 65536 and 0 < int(match[3]) < 65536):
+        raise SettingsError(f"{text!r} is not a port rule; write it like 127.0.0.0/8:80=8080")
+    return parse_network(match[1]), int(match[2]), int(match[3])
+
+
+def _as_toml(value: Any, unit: str | None) -> Any:
+    if unit == "duration":
+        return format_duration(value)
+    if unit == "size":
+        return format_size(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    known = list(names)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if not close:  # perhaps only the section is missing or wrong
+        ends = {known_name.rpartition(".")[2]: known_name for known_name in known}
+        close = [
+            ends[end] for end in difflib.get_close_matches(name.rpartition(".")[2], ends, n=1, cutoff=0.6)
+        ]
+    return f"; did you mean {close[0]!r}?" if close else f"; known are {', '.join(sorted(known)[:8])} …"

@@ -1,0 +1,181 @@
+"""The loop: ask the frontier what to do, do it, tell it what happened.
+
+    frontier.step ─► instructions ─► fetch ─► reading (archive, links) ─► outcomes ─► frontier.step
+
+Only this room knows the order of the stages. Everything here runs on one asyncio loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Sequence
+
+from barkspider.archive import WarcWriter
+from barkspider.core.clock import Clock, SystemClock
+from barkspider.core.errors import StorageError
+from barkspider.core.events import (
+    FetchPage,
+    FetchRobots,
+    Frontier,
+    HostResolved,
+    Instruction,
+    Outcome,
+    PageFetched,
+    ResolveHost,
+    RobotsFetched,
+    Seeds,
+)
+from barkspider.engine.job import Job
+from barkspider.engine.links import LinkMaker
+from barkspider.engine.reading import Reader
+from barkspider.engine.statistics import Statistics, Tally
+from barkspider.fetch import Fetcher, user_agent
+from barkspider.frontier import Sydney
+
+_GRACE = 10.0  # seconds that a stop waits for what is in flight
+
+
+class Crawl:
+    """One crawl into one job, on the running loop.
+
+    `run` returns when nothing is left, a limit is reached, or `stop` was called; it can run once.
+    """
+
+    def __init__(self, job: Job, seeds: Sequence[str], clock: Clock | None = None) -> None:
+        settings = job.settings
+        self._job, self._clock = job, clock or SystemClock()
+        self._tally = Tally()
+        self._links = LinkMaker(settings, seeds)
+        self._frontier: Frontier = Sydney(settings, job.env, job.queues)
+        self._fetcher = Fetcher(settings)
+        info = {
+            "software": user_agent(settings.agent),
+            "robots": "obey" if settings.politeness.obey_robots else "ignore",
+        }
+        self._pages = WarcWriter(job.env, job.archive, "pages", settings.archive, info)
+        self._robots = WarcWriter(job.env, job.archive, "robots", settings.archive, info)
+        self._reader = Reader(settings, self._links, self._pages, self._robots, self._clock, self._tally)
+        self._outcomes: list[Outcome] = [Seeds(self._links.seeds())]
+        self._news = asyncio.Event()
+        self._under_way: set[asyncio.Task[None]] = set()
+        self._fault: StorageError | None = None
+        self._stopped_by = ""
+        self._started = self._clock.monotonic()
+
+    async def run(self) -> Statistics:
+        """Crawl to the end."""
+        self._job.log(self._clock.wall(), "started", agent=user_agent(self._job.settings.agent))
+        limit = self._job.settings.limits.time
+        loop = asyncio.get_running_loop()
+        timer = loop.call_later(limit, self.stop, "time") if limit else None
+        try:
+            await self._loop()
+        finally:
+            if timer is not None:
+                timer.cancel()
+            await self._close()
+        if self._fault is not None:
+            raise self._fault
+        return self._final
+
+    def stop(self, reason: str = "request") -> None:
+        """Start nothing new; `run` returns when what is in flight has ended, or after a moment."""
+        if not self._stopped_by:
+            self._stopped_by = reason
+            self._frontier.hold()
+            asyncio.get_running_loop().call_later(_GRACE, self.abort)
+            self._news.set()
+
+    def abort(self) -> None:
+        """Give up what is in flight; `run` returns at once."""
+        for task in self._under_way:
+            task.cancel()
+
+    def statistics(self) -> Statistics:
+        """What was done so far."""
+        frontier = self._frontier
+        return self._tally.statistics(
+            self._clock.monotonic() - self._started,
+            frontier.counters,
+            frontier.gauges(),
+            self._links.refused,
+            self._stopped_by,
+        )
+
+    async def _loop(self) -> None:
+        while True:
+            outcomes, self._outcomes = self._outcomes, []
+            instructions, wake = self._frontier.step(self._clock.monotonic(), outcomes)
+            for instruction in instructions:
+                task = asyncio.create_task(self._carry_out(instruction))
+                self._under_way.add(task)
+                task.add_done_callback(self._task_done)
+            if self._frontier.finished() or (self._stopped_by and not self._under_way):
+                self._stopped_by = self._stopped_by or ("pages" if self._frontier.counters.queued else "done")
+                return
+            await self._wait(wake)
+
+    async def _wait(self, wake: float) -> None:
+        """Until there is an outcome or the frontier wants to be called."""
+        if not self._outcomes:
+            pause = max(wake - self._clock.monotonic(), 0.0)
+            try:
+                async with asyncio.timeout(None if pause == float("inf") else pause):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+        else:
+            await asyncio.sleep(0)
+        self._news.clear()
+
+    def _task_done(self, task: asyncio.Task[None]) -> None:
+        self._under_way.discard(task)
+        self._news.set()
+
+    async def _carry_out(self, instruction: Instruction) -> None:
+        """Do what an instruction says; whatever happens, there is one outcome."""
+        try:
+            outcome = await self._outcome(instruction)
+        except StorageError as error:
+            self._fault = error
+            self.stop("disk")
+            return
+        except Exception:  # one bad page must not end the crawl; the log keeps what happened
+            self._job.log(
+                self._clock.wall(),
+                "internal_error",
+                instruction=repr(instruction),
+                trace=traceback.format_exc(),
+            )
+            outcome = _internal_error(instruction)
+        self._outcomes.append(outcome)
+
+    async def _outcome(self, instruction: Instruction) -> Outcome:
+        if isinstance(instruction, ResolveHost):
+            found = await self._fetcher.resolve(instruction.host)
+            return HostResolved(instruction, found.addresses, found.error, found.ttl)
+        if isinstance(instruction, FetchRobots):
+            response = await self._fetcher.fetch(instruction.url, instruction.address)
+            return self._reader.robots(instruction, response)
+        url, cookie = instruction.row.url.decode(), instruction.trail.cookie
+        return self._reader.page(instruction, await self._fetcher.fetch(url, instruction.address, cookie))
+
+    async def _close(self) -> None:
+        self.abort()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+        self._final = self.statistics()
+        await self._fetcher.close()
+        self._pages.close()
+        self._robots.close()
+        self._frontier.close()
+        self._job.log(self._clock.wall(), "ended", **self._final.as_dict())
+
+
+def _internal_error(instruction: Instruction) -> Outcome:
+    if isinstance(instruction, ResolveHost):
+        return HostResolved(instruction, (), "internal_error")
+    if isinstance(instruction, FetchRobots):
+        return RobotsFetched(instruction, 0)
+    assert isinstance(instruction, FetchPage)
+    return PageFetched(instruction, failure="internal_error")

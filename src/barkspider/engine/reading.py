@@ -1,0 +1,113 @@
+"""From a response to an outcome: archive it, read its links, say how it ended."""
+
+from __future__ import annotations
+
+from barkspider.archive import WarcWriter
+from barkspider.core.clock import Clock
+from barkspider.core.errors import UrlError
+from barkspider.core.events import FetchPage, FetchRobots, PageFetched, Redirect, RobotsFetched
+from barkspider.core.records import UrlBatch
+from barkspider.core.settings import Settings
+from barkspider.engine.links import LinkMaker
+from barkspider.engine.statistics import Tally
+from barkspider.fetch import TEMPORARY, Response, cookies, retry_after
+from barkspider.page import is_html, read_page
+from barkspider.url import Keys, parse
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+class Reader:
+    """Turns responses into outcomes for the frontier. Runs on the loop, one response at a time."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        links: LinkMaker,
+        pages: WarcWriter,
+        robots: WarcWriter,
+        clock: Clock,
+        tally: Tally,
+    ) -> None:
+        self._settings, self._links, self._clock, self._tally = settings, links, clock, tally
+        self._pages, self._robots = pages, robots
+        self._keys = Keys(settings.seed)
+
+    def page(self, asked: FetchPage, response: Response) -> PageFetched:
+        """How the fetch of a page ended."""
+        exchange = response.exchange
+        if exchange.failure:
+            return PageFetched(asked, failure=exchange.failure, temporary=exchange.failure in TEMPORARY)
+        wall = self._archive(self._pages, response)
+        if exchange.status in _REDIRECTS:
+            return self._redirect(asked, response)
+        if not 200 <= exchange.status < 300:
+            return PageFetched(
+                asked,
+                exchange.status,
+                failure=f"http_{exchange.status}",
+                temporary=exchange.status >= 500 or exchange.status == 429,
+                retry_after=retry_after(exchange, wall),
+            )
+        self._tally.pages += 1
+        found = None
+        content_type = exchange.header(b"content-type") or None
+        if is_html(content_type, response.body):
+            found = self._read(asked, response, content_type)
+        digest = self._keys.of(response.body) if self._settings.limits.site_duplicates else 0
+        return PageFetched(asked, exchange.status, links=found, digest=digest)
+
+    def robots(self, asked: FetchRobots, response: Response) -> RobotsFetched:
+        """How the fetch of a robots.txt ended."""
+        exchange = response.exchange
+        if exchange.failure:
+            return RobotsFetched(asked, 0)
+        wall = self._archive(self._robots, response)
+        self._tally.robots_files += 1
+        target = ""
+        if exchange.status in _REDIRECTS:
+            try:
+                written = parse(exchange.header(b"location"), parse(asked.url))
+                if written.scheme in ("http", "https") and written.host_str:
+                    target = str(written.with_fragment(None).with_username("").with_password(None))
+            except UrlError:
+                pass  # nowhere to go: as good as no robots.txt
+        return RobotsFetched(asked, exchange.status, response.body, target, retry_after(exchange, wall))
+
+    def _redirect(self, asked: FetchPage, response: Response) -> PageFetched:
+        exchange = response.exchange
+        location = exchange.header(b"location")
+        made = self._links.redirect(location, asked.row) if location else None
+        self._tally.redirects += 1
+        if made is None:  # nowhere, or out of scope: it ends here, answered
+            return PageFetched(asked, exchange.status)
+        return PageFetched(asked, exchange.status, redirect=Redirect(*made, cookies(exchange)))
+
+    def _read(self, asked: FetchPage, response: Response, content_type: str | None) -> UrlBatch | None:
+        url = asked.row.url.decode()
+        page = read_page(
+            response.body,
+            content_type,
+            url,
+            max_links=self._settings.limits.page_links,
+            agent=self._settings.agent.name,
+            headers_robots=response.exchange.header(b"x-robots-tag") or None,
+        )
+        if not page.follow:
+            return None
+        self._tally.links += len(page.links)
+        return self._links.links(page.links, page.base, asked.row)
+
+    def _archive(self, warc: WarcWriter, response: Response) -> float:
+        wall = self._clock.wall()
+        exchange = response.exchange
+        warc.write_exchange(
+            response.url,
+            response.request,
+            exchange.raw,
+            response.address,
+            wall,
+            exchange.truncated or None,
+        )
+        self._tally.bytes += len(exchange.raw)
+        return wall

@@ -1,0 +1,86 @@
+"""What a crawl has done so far, as one immutable object."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from barkspider.core.events import Counters
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """A moment of a crawl. Rates are over the whole time; `refused` and `failed` are by reason.
+
+    `discovered` = `pages` + `redirects` + `queued` + `in_flight` + all `refused` + all `failed` + `dropped`.
+    `out_of_scope` counts links that never became URLs of this crawl, by reason.
+    """
+
+    seconds: float
+    pages: int
+    bytes: int
+    links: int
+    unique_urls: int
+    pages_per_second: float
+    cpu_seconds: float
+    peak_rss: int
+    queue_max: int
+    discovered: int
+    redirects: int
+    queued: int
+    in_flight: int
+    dropped: int
+    refused: dict[str, int]
+    failed: dict[str, int]
+    out_of_scope: dict[str, int]
+    robots_files: int
+    gauges: dict[str, int]
+    stopped_by: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+class Tally:
+    """Counts what the engine sees; the frontier counts what becomes of URLs."""
+
+    def __init__(self) -> None:
+        self.pages = self.redirects = self.bytes = self.links = self.robots_files = 0
+        self._cpu = time.process_time()
+
+    def statistics(
+        self,
+        seconds: float,
+        counters: Counters,
+        gauges: dict[str, int],
+        out_of_scope: Counter[str],
+        stopped_by: str,
+    ) -> Statistics:
+        """The present moment."""
+        return Statistics(
+            seconds=round(seconds, 3),
+            pages=self.pages,
+            bytes=self.bytes,
+            links=self.links,
+            unique_urls=gauges["seen"],
+            pages_per_second=round(self.pages / seconds, 2) if seconds > 0 else 0.0,
+            cpu_seconds=round(time.process_time() - self._cpu, 3),
+            # Linux counts in KiB.
+            peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            queue_max=gauges["largest"],
+            discovered=counters.discovered,
+            redirects=self.redirects,
+            queued=counters.queued,
+            in_flight=counters.in_flight,
+            dropped=counters.dropped,
+            refused=dict(counters.refused),
+            failed=dict(counters.failed),
+            out_of_scope=dict(out_of_scope),
+            robots_files=self.robots_files,
+            gauges=gauges,
+            stopped_by=stopped_by,
+        )

@@ -1,0 +1,28 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barkspider.core.errors import SettingsError
+from barkspider.core.units import format_duration, format_size, parse_duration, parse_size
+
+
+@given(st.integers(0, 10**9).map(lambda milliseconds: milliseconds / 1000))
+def test_a_duration_survives_being_written_and_read(seconds: float) -> None:
+    assert parse_duration(format_duration(seconds)) == pytest.approx(seconds, abs=1e-9)
+
+
+@given(st.integers(0, 2**50))
+def test_a_size_survives_being_written_and_read(size: int) -> None:
+    assert parse_size(format_size(size)) == size
+
+
+@pytest.mark.parametrize("text", ["", "40", "40 s", "-1s", "1x", "s", "1h 30m", "1e3s", "٣s"])
+def test_what_is_not_a_duration_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="is not a duration"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize("text", ["", "2", "2 mb", "-2MB", "MB", "2XB", "2MBB"])
+def test_what_is_not_a_size_is_refused(text: str) -> None:
+    with pytest.raises(SettingsError, match="is not a size"):
+        parse_size(text)

@@ -1,0 +1,358 @@
+"""The Sydney frontier on a virtual clock: coverage, politeness, robots.txt, redirects, limits, failures."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barkspider.core.load import load_settings
+from barkspider.core.records import Flag
+from barkspider.frontier import Sydney
+from barkspider.storage.env import Env
+from tests.frontier.virtual import Failure, VirtualWeb, batch
+
+Make = Callable[..., Sydney]
+
+
+@pytest.fixture
+def sydney(tmp_path: Path) -> Iterator[Make]:
+    made = []
+
+    def make(**changes: Any) -> Sydney:
+        names = {"seed": 1, **{name.replace("__", "."): value for name, value in changes.items()}}
+        made.append(Sydney(load_settings(overrides=names), Env(), tmp_path / str(len(made))))
+        return made[-1]
+
+    yield make
+    for frontier in made:
+        frontier.close()
+
+
+def random_web(hosts: int, pages: int, links: int, seed: int) -> dict[str, list[str]]:
+    """Pages in a tree, so that all are reachable from the first, with random links besides."""
+    choose = random.Random(seed)
+    urls = [f"http://h{number % hosts}.example/{number}" for number in range(pages)]
+    return {
+        url: [*urls[number * 3 + 1 : number * 3 + 4], *choose.choices(urls, k=choose.randrange(links + 1))]
+        for number, url in enumerate(urls)
+    }
+
+
+@pytest.mark.parametrize("sample", [0, 1, 8, 16])
+@pytest.mark.parametrize("refetch", [False, True])
+def test_every_page_is_fetched_once(sydney: Make, sample: int, refetch: bool) -> None:
+    web = VirtualWeb(random_web(hosts=20, pages=1500, links=40, seed=3))
+    frontier = sydney(sydney__sample=sample, sydney__refetch=refetch)
+    web.run(frontier, batch("http://h0.example/0", flags=Flag.SEED))
+    fetched = web.fetched()
+    assert set(fetched) == set(web.pages)
+    assert len(fetched) == len(web.pages) + frontier.gauges()["revisits"]
+    assert (frontier.gauges()["revisits"] > 0) == (refetch and sample in (1, 8, 16))
+
+
+def hub_web(sites: int, pages: int) -> dict[str, list[str]]:
+    """Home pages that list all of their site, in a tree; the other pages link back home."""
+    web = {}
+    for site in range(sites):
+        home = f"http://s{site}.example/"
+        others = [f"http://s{other}.example/" for other in range(site * 3 + 1, min(site * 3 + 4, sites))]
+        web[home] = [*others, *(f"{home}{number}" for number in range(pages))]
+        web |= {f"{home}{number}": [home, *others] for number in range(pages)}
+    return web
+
+
+def test_sampling_makes_the_largest_queue_smaller(sydney: Make) -> None:
+    pages = hub_web(sites=50, pages=80)
+    largest = {}
+    for sample in (0, 8, 16):
+        frontier = sydney(sydney__sample=sample)
+        VirtualWeb(pages).run(frontier, batch("http://s0.example/"), validate=False)
+        largest[sample] = frontier.gauges()["largest"]
+    print(largest)
+    assert largest[8] < largest[16] < largest[0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    hosts=st.integers(1, 12),
+    servers=st.integers(1, 5),
+    host_delay=st.sampled_from([0.0, 0.5, 2.0]),
+    server_delay=st.sampled_from([0.0, 0.3, 5.0]),
+    sample=st.sampled_from([0, 3]),
+    seed=st.integers(0, 10**6),
+)
+def test_delays_hold_whatever_the_web(
+    tmp_path_factory: pytest.TempPathFactory,
+    hosts: int,
+    servers: int,
+    host_delay: float,
+    server_delay: float,
+    sample: int,
+    seed: int,
+) -> None:
+    pages: dict[str, Any] = random_web(hosts, 60, 10, seed)
+    for number, url in enumerate(pages):
+        if number % 17 == 5:
+            pages[url] = Failure("timeout_headers", times=1)
+    web = VirtualWeb(pages, servers={f"h{n}.example": f"127.0.0.{n % servers}" for n in range(hosts)})
+    chosen = load_settings(
+        overrides={
+            "seed": 1,
+            "sydney.sample": sample,
+            "politeness.host_delay": f"{int(host_delay * 1000)}ms",
+            "politeness.server_delay": f"{int(server_delay * 1000)}ms",
+        }
+    )
+    frontier = Sydney(chosen, Env(), tmp_path_factory.mktemp("s"))
+    web.run(frontier, batch("http://h0.example/0"))
+    frontier.close()
+    assert web.closest(by=1) >= host_delay
+    assert web.closest(by=2) >= server_delay
+    failing = {url for url, what in pages.items() if isinstance(what, Failure)}
+    assert all(web.times(url) == 2 for url in set(web.fetched()) & failing)
+
+
+def test_one_request_at_a_time_goes_to_a_host_and_to_a_server(sydney: Make) -> None:
+    pages = random_web(hosts=6, pages=200, links=5, seed=1)
+    web = VirtualWeb(pages, servers={f"h{n}.example": f"127.0.0.{n % 2}" for n in range(6)}, latency=3.0)
+    web.run(sydney(politeness__host_delay="0s", politeness__server_delay="0s"), batch("http://h0.example/0"))
+    assert set(web.fetched()) == set(pages)
+    assert web.closest(by=1) >= web.latency
+    assert web.closest(by=2) >= web.latency
+
+
+def test_robots_txt_is_asked_first_and_obeyed(sydney: Make) -> None:
+    pages = {"http://a.example/": ["http://a.example/no/1", "http://a.example/yes", "http://b.example/"]}
+    web = VirtualWeb(pages, robots={"http://a.example": b"User-agent: *\nDisallow: /no"})
+    frontier = sydney()
+    web.run(frontier, batch("http://a.example/"))
+    assert web.requests[0][3] == "http://a.example/robots.txt"
+    assert "http://a.example/no/1" not in web.fetched()
+    assert frontier.counters.refused == {"robots": 1}
+    assert web.times("http://a.example/robots.txt") == web.times("http://b.example/robots.txt") == 1
+
+
+def test_crawl_delay_is_kept_and_too_long_a_one_ends_the_host(sydney: Make) -> None:
+    pages = {f"http://a.example/{n}": [f"http://a.example/{n + 1}"] for n in range(5)}
+    web = VirtualWeb(pages, robots={"http://a.example": b"User-agent: *\nCrawl-delay: 7"})
+    web.run(sydney(), batch("http://a.example/0"))
+    assert web.closest(by=1) >= 7
+    web = VirtualWeb(pages, robots={"http://a.example": b"User-agent: *\nCrawl-delay: 3600"})
+    frontier = sydney()
+    web.run(frontier, batch("http://a.example/0"))
+    assert web.fetched() == []
+    assert frontier.counters.refused == {"crawl_delay": 1}
+
+
+def test_robots_txt_of_a_redirect_counts_for_the_first_origin(sydney: Make) -> None:
+    pages = {"http://a.example/": ["http://a.example/no", "http://b.example/no"], "http://b.example/no": []}
+    robots = {
+        "http://a.example": "http://b.example/rules.txt",
+        "http://b.example/rules.txt": b"User-agent: *\nDisallow: /no",
+    }
+    web = VirtualWeb(pages, robots=robots)
+    frontier = sydney()
+    web.run(frontier, batch("http://a.example/"))
+    assert "http://a.example/no" not in web.fetched()
+    assert "http://b.example/no" in web.fetched()
+    assert web.closest(by=1) >= 2.0
+
+
+@pytest.mark.parametrize(
+    "robots",
+    [
+        {"http://a.example": "http://gone.example/robots.txt"},
+        {"http://a.example": "http://a.example/robots.txt"},
+    ],
+)
+def test_a_robots_txt_that_leads_nowhere_is_as_good_as_none(sydney: Make, robots: dict[str, str]) -> None:
+    web = VirtualWeb({"http://a.example/": []}, robots=robots, servers={"gone.example": "dns_no_name"})
+    web.run(sydney(), batch("http://a.example/"))
+    assert web.fetched() == ["http://a.example/"]
+    assert web.times("http://a.example/robots.txt") <= 6
+
+
+def test_an_unreachable_robots_txt_disallows_after_some_tries(sydney: Make) -> None:
+    web = VirtualWeb({"http://a.example/": []}, robots={"http://a.example": 503})
+    frontier = sydney(politeness__retries=2, politeness__retry_delay="10s")
+    took = web.run(frontier, batch("http://a.example/"))
+    assert web.fetched() == []
+    assert web.times("http://a.example/robots.txt") == 3
+    assert took >= 10 + 20
+    assert frontier.counters.refused == {"robots_unreachable": 1}
+
+
+def test_robots_txt_is_asked_again_when_it_is_old(sydney: Make) -> None:
+    pages = {f"http://a.example/{n}": [f"http://a.example/{n + 1}"] for n in range(20)}
+    web = VirtualWeb(pages)
+    web.run(sydney(politeness__robots_expiry="15s"), batch("http://a.example/0"))
+    assert web.times("http://a.example/robots.txt") == 3
+
+
+def test_temporary_failures_are_tried_again_with_growing_pauses(sydney: Make) -> None:
+    pages: dict[str, Any] = {
+        "http://a.example/": Failure("timeout_headers", times=2),
+        "http://b.example/": Failure("x"),
+    }
+    web = VirtualWeb(pages)
+    frontier = sydney(politeness__retries=2, politeness__retry_delay="10s")
+    web.run(frontier, batch("http://a.example/", "http://b.example/"))
+    times = [time for time, _, _, url in web.requests if url == "http://a.example/"]
+    assert [
+        later - sooner >= pause for sooner, later, pause in zip(times, times[1:], (10, 20), strict=False)
+    ] == [True] * 2
+    assert (frontier.counters.fetched, frontier.counters.failed) == (1, {"x": 1})
+    assert web.times("http://b.example/") == 3
+
+
+def test_retry_after_is_kept(sydney: Make) -> None:
+    pages: dict[str, Any] = {
+        "http://a.example/1": Failure("http_429", times=1, retry_after=100.0),
+        "http://a.example/2": [],
+    }
+    web = VirtualWeb(pages)
+    web.run(sydney(), batch("http://a.example/1", "http://a.example/2"))
+    first, second, *_ = (time for time, _, _, url in web.requests if not url.endswith("robots.txt"))
+    assert second - first >= 100
+
+
+def test_a_failing_host_is_left_alone_for_a_while(sydney: Make) -> None:
+    pages: dict[str, Any] = {f"http://a.example/{n}": Failure("connect_failed") for n in range(6)}
+    web = VirtualWeb(pages)
+    frontier = sydney(politeness__retries=0, politeness__park_after=5, politeness__park_time="10m")
+    web.run(frontier, batch(*pages))
+    times = [time for time, *_, url in web.requests if not url.endswith("robots.txt")]
+    assert times[4] < 60
+    assert times[5] - times[4] >= 600
+    assert frontier.counters.failed == {"connect_failed": 6}
+
+
+@pytest.mark.parametrize("error", ["dns_no_name", "dns_failure"])
+def test_a_name_that_does_not_resolve_fails_its_urls(sydney: Make, error: str) -> None:
+    web = VirtualWeb({}, servers={"a.example": error})
+    frontier = sydney()
+    web.run(frontier, batch("http://a.example/1", "http://a.example/2"))
+    assert frontier.counters.failed == {error: 2}
+
+
+def test_redirects_are_links_and_chains_end(sydney: Make) -> None:
+    pages: dict[str, Any] = {"http://a.example/0": ["http://a.example/end"], "http://a.example/end": []}
+    pages |= {f"http://a.example/{n}": f"http://a.example/{n + 1}" for n in range(1, 30)}
+    web = VirtualWeb(pages)
+    frontier = sydney(limits__redirects=10, politeness__host_delay="0s")
+    web.run(frontier, batch("http://a.example/0", "http://a.example/1"))
+    assert "http://a.example/11" in web.fetched()
+    assert "http://a.example/12" not in web.fetched()
+    assert frontier.counters.failed == {"too_many_redirects": 1}
+
+
+def test_a_redirect_to_its_own_source_is_fetched_once_more_as_written(sydney: Make) -> None:
+    pages: dict[str, Any] = {
+        "http://a.example/": "http://a.example/index.html",
+        "http://a.example/index.html": ["http://a.example/in"],
+        "http://a.example/in": [],
+        "http://b.example/": "http://b.example/index.html",
+        "http://b.example/index.html": "http://b.example/index.html",
+    }
+    web = VirtualWeb(pages)
+    frontier = sydney()
+    web.run(frontier, batch("http://a.example/", "http://b.example/"))
+    assert web.fetched().count("http://a.example/index.html") == 1
+    assert "http://a.example/in" in web.fetched()
+    assert web.cookies["http://a.example/index.html"] == "from=1"
+    assert web.fetched().count("http://b.example/index.html") == 1
+    assert frontier.counters.failed == {"redirect_loop": 1}
+
+
+def test_a_redirect_back_along_its_chain_is_fetched_once_more_with_its_cookies(sydney: Make) -> None:
+    web = VirtualWeb(
+        {"http://x.example/": "http://www.x.example/", "http://www.x.example/": "http://x.example/"}
+    )
+    frontier = sydney()
+    web.run(frontier, batch("http://x.example/"))
+    assert web.fetched() == ["http://x.example/", "http://www.x.example/", "http://x.example/"]
+    assert web.cookies["http://x.example/"] == "from=1; from=1"
+    assert frontier.counters.failed == {"redirect_loop": 1}
+
+
+def test_cookies_do_not_cross_domains(sydney: Make) -> None:
+    web = VirtualWeb({"http://a.example/": "http://b.example/", "http://b.example/": []})
+    web.run(sydney(), batch("http://a.example/"))
+    assert web.cookies["http://b.example/"] == ""
+
+
+@pytest.mark.parametrize("limit", [1, 7, 50])
+def test_the_limit_of_pages_is_exact(sydney: Make, limit: int) -> None:
+    pages: dict[str, Any] = random_web(hosts=10, pages=200, links=10, seed=2)
+    for url in list(pages)[3:200:3]:
+        pages[url] = Failure("http_404", temporary=False)
+    web = VirtualWeb(pages)
+    frontier = sydney(limits__pages=limit)
+    web.run(frontier, batch("http://h0.example/0"))
+    assert frontier.counters.fetched == limit
+
+
+def test_a_queue_limit_holds_and_what_is_dropped_may_come_back(sydney: Make) -> None:
+    web = VirtualWeb(random_web(hosts=10, pages=1000, links=30, seed=5))
+    frontier = sydney(sydney__queue_limit=50, sydney__sample=8)
+    web.run(frontier, batch("http://h0.example/0"))
+    assert frontier.gauges()["largest"] <= 50
+    assert frontier.counters.dropped > 0
+    assert len(set(web.fetched())) == len(web.fetched()) > 500  # a link dropped once came back from elsewhere
+
+
+def test_a_site_limit_refuses_what_is_beyond(sydney: Make) -> None:
+    web = VirtualWeb(random_web(hosts=2, pages=100, links=10, seed=6))
+    frontier = sydney(limits__site_urls=20)
+    web.run(frontier, batch("http://h0.example/0"))
+    assert len(web.fetched()) == 40
+    assert frontier.counters.refused["site_limit"] > 40
+
+
+def test_after_too_many_duplicates_links_within_the_site_are_not_followed(sydney: Make) -> None:
+    pages = {f"http://trap.example/{n}": [f"http://trap.example/{n + 1}"] for n in range(100)}
+    web = VirtualWeb(pages, digests=dict.fromkeys(pages, 7))
+    frontier = sydney(limits__site_duplicates=10)
+    web.run(frontier, batch("http://trap.example/0"))
+    assert len(web.fetched()) == 11  # the first is not a duplicate
+    assert frontier.counters.refused == {"site_duplicates": 1}
+
+
+def test_the_second_queue_keeps_free_hosts_busy(sydney: Make) -> None:
+    """Host a has a long queue and a pause of 2 s; links to b wait in S and are fetched meanwhile."""
+    pages: dict[str, Any] = {"http://a.example/": [f"http://a.example/{n}" for n in range(40)]}
+    pages["http://a.example/"] += [f"http://b{n}.example/" for n in range(40)]
+    pages |= {url: [] for url in pages["http://a.example/"]}
+    web = VirtualWeb(pages)
+    frontier = sydney(sydney__sample=8)
+    web.run(frontier, batch("http://a.example/"))
+    late = max(time for time, host, *_ in web.requests if host.startswith("b"))
+    assert late < 30  # all of a takes 80 s
+    assert set(web.fetched()) == set(pages)
+
+
+def test_the_same_seed_gives_the_same_crawl(tmp_path: Path) -> None:
+    orders = []
+    for number in range(2):
+        web = VirtualWeb(random_web(hosts=5, pages=300, links=20, seed=7))
+        chosen = load_settings(overrides={"seed": 1, "sydney.sample": 4})
+        frontier = Sydney(chosen, Env(), tmp_path / str(number))
+        web.run(frontier, batch("http://h0.example/0"))
+        frontier.close()
+        orders.append(web.fetched())
+    assert orders[0] == orders[1]
+
+
+def test_hold_gives_out_nothing_more(sydney: Make) -> None:
+    frontier = sydney()
+    frontier.hold()
+    web = VirtualWeb({"http://a.example/": []})
+    web.run(frontier, batch("http://a.example/"))
+    assert web.requests == []
+    assert frontier.counters.queued == 1

@@ -1,0 +1,137 @@
+"""A web without a network: a frontier is run against it on a virtual clock, and everything is logged."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from barkspider.core.events import (
+    FetchPage,
+    FetchRobots,
+    Frontier,
+    HostResolved,
+    Instruction,
+    Outcome,
+    PageFetched,
+    Redirect,
+    ResolveHost,
+    RobotsFetched,
+    Seeds,
+)
+from barkspider.core.records import Flag, UrlBatch, UrlRow
+from barkspider.url import Domains, Keys, split
+
+KEYS, DOMAINS = Keys(1), Domains()
+
+
+def row(url: str, depth: int = 0, flags: int = 0, hops: int = 0) -> UrlRow:
+    host = split(url).host
+    keys = (KEYS.of(url), KEYS.of(host), KEYS.of(DOMAINS.pay_level(host)))
+    return UrlRow(*keys, depth, hops, 0, flags, url.encode())
+
+
+def batch(*urls: str, depth: int = 0, flags: int = 0) -> UrlBatch:
+    return UrlBatch.from_rows([row(url, depth, flags) for url in urls])
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a page does instead of being there; `times` it does so before it is."""
+
+    name: str
+    temporary: bool = True
+    times: int = 10**9
+    retry_after: float | None = None
+
+
+@dataclass
+class VirtualWeb:
+    """`pages` by URL: a list of links, a URL to redirect to, or a failure."""
+
+    pages: Mapping[str, Sequence[str] | str | Failure]
+    robots: Mapping[str, bytes | int | str] = field(default_factory=dict)  # by origin; an int is a status
+    servers: Mapping[str, str] = field(default_factory=dict)  # by host; unnamed hosts have one of their own
+    latency: float = 0.01
+    digests: Mapping[str, int] = field(default_factory=dict)
+    requests: list[tuple[float, str, str, str]] = field(default_factory=list)  # time, host, address, URL
+    cookies: dict[str, str] = field(default_factory=dict)  # sent with the last request for a URL
+
+    def run(
+        self, frontier: Frontier, seeds: UrlBatch, until: float = math.inf, validate: bool = True
+    ) -> float:
+        """Step the frontier until it is finished or the time is over; the time it took."""
+        now, order = 0.0, count()
+        coming: list[tuple[float, int, Outcome]] = [(0.0, next(order), Seeds(seeds))]
+        while True:
+            outcomes = []
+            while coming and coming[0][0] <= now:
+                outcomes.append(heapq.heappop(coming)[2])
+            instructions, wake = frontier.step(now, outcomes)
+            if validate:
+                frontier.validate()
+            for instruction in instructions:
+                heapq.heappush(coming, (now + self.latency, next(order), self.answer(now, instruction)))
+            if frontier.finished() or now > until:
+                return now
+            times = [wake, *([coming[0][0]] if coming else [])]
+            assert min(times) < math.inf, "the frontier waits for nothing"
+            now = max(now, min(times))
+
+    def answer(self, now: float, instruction: Instruction) -> Outcome:
+        if isinstance(instruction, ResolveHost):
+            address = self.servers.get(
+                instruction.host, f"127.9.{instruction.host_key % 256}.{instruction.host_key % 251}"
+            )
+            if address in ("dns_no_name", "dns_failure"):
+                return HostResolved(instruction, (), address)
+            return HostResolved(instruction, (address,))
+        url = instruction.url if isinstance(instruction, FetchRobots) else instruction.row.url.decode()
+        self.requests.append((now, split(url).host, instruction.address, url))
+        if isinstance(instruction, FetchRobots):
+            said = self.robots.get(url.removesuffix("/robots.txt"), 404)
+            if isinstance(said, int):
+                return RobotsFetched(instruction, said)
+            if isinstance(said, str):
+                return RobotsFetched(instruction, 301, redirect=said)
+            return RobotsFetched(instruction, 200, said)
+        return self.page(instruction, url)
+
+    def page(self, asked: FetchPage, url: str) -> PageFetched:
+        self.cookies[url] = asked.trail.cookie
+        what = self.pages.get(url, Failure("http_404", temporary=False))
+        if isinstance(what, Failure):
+            if self.times(url) <= what.times:
+                return PageFetched(asked, 0, what.name, what.temporary, what.retry_after)
+            what = []
+        if isinstance(what, str):
+            target = row(
+                what.partition("#")[0].replace("index.html", ""),
+                asked.row.depth,
+                Flag.REDIRECT,
+                asked.row.hops + 1,
+            )
+            return PageFetched(
+                asked, 302, redirect=Redirect(target, what.encode(), f"from={self.times(url)}")
+            )
+        return PageFetched(
+            asked, 200, links=batch(*what, depth=asked.row.depth + 1), digest=self.digests.get(url, 0)
+        )
+
+    def times(self, url: str) -> int:
+        return sum(requested == url for *_, requested in self.requests)
+
+    def fetched(self) -> list[str]:
+        return [url for *_, url in self.requests if not url.endswith("/robots.txt")]
+
+    def closest(self, by: int) -> float:
+        """The shortest time between two requests to a host (by=1) or a server (by=2)."""
+        last: dict[str, float] = {}
+        shortest = math.inf
+        for request in self.requests:
+            name = str(request[by])
+            shortest = min(shortest, request[0] - last.get(name, -math.inf))
+            last[name] = request[0]
+        return shortest
