@@ -1,1 +1,37 @@
-"""Barkspider."""
+"""Barkspider: a web crawler for millions to billions of pages from machines you can afford.
+
+This module is the public API and nothing else:
+
+    from barkspider import crawl, load_settings
+
+    settings = load_settings(options=["agent.contact=me@example.org", "limits.pages=100"])
+    statistics = crawl(["https://example.org/"], "jobs/example", settings)
+    print(statistics.pages, "pages")
+
+docs/architecture.md tells how it works inside.
+"""
+
+from barkspider.core.errors import (
+    BarkspiderError,
+    JobError,
+    SettingsError,
+    StorageError,
+    UrlError,
+    UsageError,
+)
+from barkspider.core.load import load_settings
+from barkspider.core.settings import Settings
+from barkspider.engine import Statistics, crawl
+
+__all__ = [
+    "BarkspiderError",
+    "JobError",
+    "Settings",
+    "SettingsError",
+    "Statistics",
+    "StorageError",
+    "UrlError",
+    "UsageError",
+    "crawl",
+    "load_settings",
+]

@@ -61,8 +61,7 @@ def test_a_flipped_bit_is_noticed(tmp_path: Path, place: int) -> None:
     data[place] ^= 4
     file.write_bytes(data)
     with pytest.raises(StorageError, match=r"damaged|cut off"):
-        for _ in range(3):
-            ours.pop()
+        [ours.pop() for _ in range(3)]
     ours.close()
 
 

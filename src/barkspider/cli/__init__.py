@@ -13,19 +13,19 @@ from barkspider.core.errors import BarkspiderError
 
 def main() -> None:
     """The entry point of the `barkspider` program."""
-    import click  # here, and not above: `--help` should not wait for what it does not need
+    import typer  # here, and not above: importing `barkspider.cli` should cost nothing
 
     from barkspider.cli.app import app
 
     try:
         code = app(standalone_mode=False)
-    except click.ClickException as error:
+    except typer.TyperException as error:
         _complain(f"{error.format_message()} (see barkspider --help)")
         code = 2
     except BarkspiderError as error:
         _complain(str(error))
         code = error.exit_code
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         _complain("interrupted")
         code = 1
     except BrokenPipeError:  # the reader of our output has left

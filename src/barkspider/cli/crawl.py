@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import secrets
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from barkspider.core.errors import UrlError, UsageError
+from barkspider.core.errors import UsageError
 from barkspider.core.load import load_settings, replace
-from barkspider.core.settings import Settings
-from barkspider.url import Domains, Normaliser, split
+from barkspider.url import split
 
 
 def crawl(
@@ -58,10 +57,10 @@ def crawl(
     settings = load_settings(preset, config, options)
     if allow_network:
         settings = replace(settings, {"network.allow": [*settings.network.allow, *allow_network]})
-    settings = with_seed(settings)
-    starts = read_seeds(settings, urls or [], seeds)
     from barkspider.cli.run import reasons, run_crawl  # loads the kernels: not for a wrong option
+    from barkspider.engine import canonical_seeds
 
+    starts = canonical_seeds(settings, read_seeds(urls or [], seeds))
     folder = job or Path("jobs") / f"{split(starts[0]).host.strip('[]')}-{time.strftime('%Y%m%d-%H%M%S')}"
     title = f"barkspider: {starts[0]}" + (f" and {len(starts) - 1:,} more" if len(starts) > 1 else "")
     statistics = run_crawl(settings, starts, folder, json_, title)
@@ -72,34 +71,18 @@ def crawl(
     return 0
 
 
-def with_seed(settings: Settings) -> Settings:
-    """Settings with a random seed where none was given, so that no page can aim at collisions."""
-    return settings if settings.seed else replace(settings, {"seed": secrets.randbits(62) + 1})
-
-
-def read_seeds(settings: Settings, urls: list[str], file: Path | None) -> list[str]:
-    """Canonical URLs from the command line and a file, each once; a wrong one is refused by name."""
-    texts = [(url, "") for url in urls]
-    if file is not None:
-        try:
-            lines = file.read_text("utf-8").splitlines()
-        except OSError as error:
-            raise UsageError(f"cannot read seeds file {file}: {error.strerror}") from error
-        except UnicodeDecodeError as error:
-            raise UsageError(f"seeds file {file} is not UTF-8 text") from error
-        for number, line in enumerate(lines, start=1):
-            text = line.strip()
-            if text and not text.startswith("#"):
-                texts.append((text, f"{file}:{number}: "))
-    if not texts:
-        raise UsageError("nothing to crawl: give a URL, or a file of them with --seeds")
-    normalise = Normaliser(settings.url, Domains(settings.url.private_suffixes))
-    found: dict[str, None] = {}
-    for text, where in texts:
-        try:
-            found[normalise(text)] = None
-        except UrlError as error:
-            raise UsageError(
-                f"{where}{text[:200]!r} is not a URL to crawl ({error.reason}); write it like https://example.org/"
-            ) from error
-    return list(found)
+def read_seeds(urls: list[str], file: Path | None) -> Iterator[tuple[str, str]]:
+    """Seeds from the command line and from a file, each with where it stands."""
+    yield from ((url, "") for url in urls)
+    if file is None:
+        return
+    try:
+        lines = file.read_text("utf-8").splitlines()
+    except OSError as error:
+        raise UsageError(f"cannot read seeds file {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"seeds file {file} is not UTF-8 text") from error
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if text and not text.startswith("#"):
+            yield text, f"{file}:{number}: "

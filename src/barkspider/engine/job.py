@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import secrets
 from pathlib import Path
 from typing import Any
 
 from barkspider.core.errors import JobError
-from barkspider.core.load import dump_settings
+from barkspider.core.load import dump_settings, replace
 from barkspider.core.settings import Settings
 from barkspider.storage.env import Env, FolderLock
 
@@ -45,6 +46,8 @@ class Job:
             lock.release()
             what = "holds a crawl already" if "settings.toml" in others else "is not empty"
             raise JobError(f"{path} {what}; choose another folder with --job")
+        if not settings.seed:  # a random one, so that no page can aim at collisions of keys
+            settings = replace(settings, {"seed": secrets.randbits(62) + 1})
         env.write_whole(path / "settings.toml", dump_settings(settings).encode())
         job = cls(path, settings, env, lock)
         env.make_folder(job.archive)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from functools import lru_cache
 
 from barkspider.core.errors import UrlError
 from barkspider.core.records import Flag, UrlBatch, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.url import Domains, Keys, Normaliser, ScopeRules, parse, split
+
+_SEED_REDIRECT = int(Flag.SEED | Flag.REDIRECT)  # plain numbers: arithmetic on flags is slow
 
 
 class LinkMaker:
@@ -36,25 +37,23 @@ class LinkMaker:
 
     def seeds(self) -> UrlBatch:
         """The seeds, those in scope."""
-        return self._batch((url, 0, 0, Flag.SEED) for url in self._seeds)
+        return self._batch(self._seeds, [0] * len(self._seeds), 0, int(Flag.SEED))
 
-    def links(self, hrefs: Iterable[str], base: str | None, page: UrlRow) -> UrlBatch:
-        """The links of a page as a batch without repetitions; `base` is the href of its <base>."""
-        root = parse(page.url.decode())
-        if base is not None:
-            with suppress(UrlError):  # a browser ignores a base that it cannot read
-                root = parse(base, root)
-        page_host = split(page.url.decode()).host
+    def links(self, hrefs: Iterable[str], base: str, page: UrlRow) -> UrlBatch:
+        """The links of a page as a batch without repetitions; `base` is what they are relative to."""
+        root, normalise = parse(base), self._normalise
         found: dict[str, None] = {}
         for href in hrefs:
             try:
-                found[self._normalise(href, root)] = None
+                found[normalise(href, root)] = None
             except UrlError as error:
                 self.refused[error.reason] += 1
-        return self._batch(
-            (url, 0 if self._from_site and split(url).host != page_host else page.depth + 1, 0, 0)
-            for url in found
-        )
+        urls = list(found)
+        depths = [page.depth + 1] * len(urls)
+        if self._from_site:
+            here = split(page.url.decode()).host
+            depths = [page.depth + 1 if split(url).host == here else 0 for url in urls]
+        return self._batch(urls, depths, 0, 0)
 
     def redirect(self, location: str, source: UrlRow) -> tuple[UrlRow, bytes] | None:
         """A redirect's target as a row and exactly as written, or None when it is out of bounds."""
@@ -64,26 +63,29 @@ class LinkMaker:
         except UrlError as error:
             self.refused[error.reason] += 1
             return None
-        flags = (source.flags & Flag.SEED) | Flag.REDIRECT
-        batch = self._batch([(url, source.depth, min(source.hops + 1, 255), flags)])
+        flags = int((source.flags & Flag.SEED) | Flag.REDIRECT)
+        batch = self._batch([url], [source.depth], min(source.hops + 1, 255), flags)
         if not len(batch):
             return None
+        if flags & Flag.SEED:
+            self._scope.extend(url)
         exact = str(written.with_fragment(None).with_username("").with_password(None))
         return batch.rows()[0], exact.encode()
 
-    def _batch(self, urls: Iterable[tuple[str, int, int, int]]) -> UrlBatch:
-        rows = []
-        for url, depth, hops, flags in urls:
+    def _batch(self, urls: Sequence[str], depths: Sequence[int], hops: int, flags: int) -> UrlBatch:
+        """The URLs that are in scope, with their keys."""
+        from_seed = flags == _SEED_REDIRECT
+        kept, texts, hosts, domains = [], [], [], []
+        refuses, host_keys = self._scope.refuses, self._host_keys
+        for url, depth in zip(urls, depths, strict=True):
             host = split(url).host
-            from_seed = flags == Flag.SEED | Flag.REDIRECT
-            reason = self._scope.refuses(url, host, depth, is_redirect_from_seed=from_seed)
+            reason = refuses(url, host, depth, from_seed)
             if reason is not None:
                 self.refused[reason] += 1
                 continue
-            text = url.encode()
-            if from_seed:
-                self._scope.extend(url)
-            rows.append(
-                UrlRow(self._keys.of(text), *self._host_keys(host), min(depth, 65535), hops, 0, flags, text)
-            )
-        return UrlBatch.from_rows(rows)
+            host_key, domain_key = host_keys(host)
+            kept.append(min(depth, 65535))
+            texts.append(url.encode())
+            hosts.append(host_key)
+            domains.append(domain_key)
+        return UrlBatch.fresh(texts, self._keys.column(texts), hosts, domains, kept, hops, flags)

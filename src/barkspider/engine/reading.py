@@ -91,7 +91,7 @@ class Reader:
             url,
             max_links=self._settings.limits.page_links,
             agent=self._settings.agent.name,
-            headers_robots=response.exchange.header(b"x-robots-tag") or None,
+            headers_robots="\n".join(response.exchange.all_headers(b"x-robots-tag")) or None,
         )
         if not page.follow:
             return None

@@ -33,10 +33,11 @@ class Exchange:
 
     def header(self, name: bytes) -> str:
         """The first header of this (lower-case) name, or ""."""
-        for key, value in self.headers:
-            if key.lower() == name:
-                return value.decode("latin-1").strip()
-        return ""
+        return next(iter(self.all_headers(name)), "")
+
+    def all_headers(self, name: bytes) -> list[str]:
+        """Every header of this (lower-case) name."""
+        return [value.decode("latin-1").strip() for key, value in self.headers if key.lower() == name]
 
 
 class Connection(asyncio.Protocol):

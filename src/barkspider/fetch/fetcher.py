@@ -79,7 +79,7 @@ class Fetcher:
         key = (parts.scheme, parts.host, parts.port, address)
         kept, _ = self._idle.pop(key, (None, 0.0))
         if kept is not None and kept.open:
-            exchange = await kept.exchange(request, deadline)
+            exchange = await _carry(kept, request, deadline)
             if exchange.failure != "disconnected" or exchange.raw:
                 return self._keep(key, kept, exchange)
             # The server closed the idle connection as we wrote: nothing was answered, so ask again.
@@ -91,7 +91,7 @@ class Fetcher:
             return Exchange(failure="tls_error")
         except OSError:
             return Exchange(failure="connect_failed")
-        return self._keep(key, connection, await connection.exchange(request, deadline))
+        return self._keep(key, connection, await _carry(connection, request, deadline))
 
     async def _connect(self, parts: Parts, address: str) -> Connection:
         tls = self._tls if parts.scheme == "https" else None
@@ -116,6 +116,14 @@ class Fetcher:
                 del self._idle[oldest]
                 idle.close()
         return exchange
+
+
+async def _carry(connection: Connection, request: bytes, deadline: float) -> Exchange:
+    try:
+        return await connection.exchange(request, deadline)
+    except asyncio.CancelledError:  # the crawl was told to stop at once: leave no open connection behind
+        connection.close()
+        raise
 
 
 def _tls_context(settings: Settings) -> ssl.SSLContext:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 
@@ -39,13 +40,15 @@ def request_bytes(authority: str, target: str, agent: str, cookie: str) -> bytes
 def retry_after(exchange: Exchange, wall: float) -> float | None:
     """Seconds until a server wants to see us again, from either form of Retry-After; None without one.
 
+    Negative and absurd values come as they are: whoever waits keeps the wait within its own bounds.
+
     >>> retry_after(Exchange(headers=[(b"Retry-After", b"120")]), 0.0)
     120.0
     >>> retry_after(Exchange(headers=[(b"retry-after", b"Thu, 01 Jan 1970 00:02:00 GMT")]), 60.0)
     60.0
     """
     text = exchange.header(b"retry-after")
-    if text.isascii() and text.isdigit() and len(text) < 16:
+    if re.fullmatch(r"-?[0-9]+", text):
         return float(text)
     try:
         return parsedate_to_datetime(text).timestamp() - wall

@@ -180,21 +180,21 @@ class Sydney:
 
     def _links(self, page: UrlRow, host: Host, links: UrlBatch) -> None:
         """Lines 7 to 12 of figure 2."""
-        new = links.take(np.flatnonzero(self._seen.missing(links.key)))
+        new = links.where(self._seen.missing(links.key))
         duplicates = self._settings.limits.site_duplicates
         if duplicates and host.duplicates >= duplicates:
             inside = new.host_key == page.host_key
-            self._refuse(new.take(np.flatnonzero(inside)), "site_duplicates")
-            new = new.take(np.flatnonzero(~inside))
+            self._refuse(new.where(inside), "site_duplicates")
+            new = new.where(~inside)
         chosen = sample(len(new), self._t, self._random)
-        rest = new.take(np.flatnonzero(~chosen))
+        rest = new.where(~chosen)
         if len(rest):
             if self._queued() < self._limit:
                 entry = UrlBatch.from_rows([page._replace(flags=page.flags | Flag.REVISIT)])
                 self._secondary.append((entry if self._settings.sydney.refetch else rest).encode())
             else:
                 self._drop(len(rest))
-        self._admit(new.take(np.flatnonzero(chosen)))
+        self._admit(new.where(chosen))
 
     # ── the queues ─────────────────────────────────────────────────────────────────────────────
 
@@ -203,12 +203,12 @@ class Sydney:
 
     def _admit(self, batch: UrlBatch, trail: Trail = NO_TRAIL) -> None:
         """Put new URLs into P and mark them as seen, as far as there is room."""
-        new = batch.take(np.flatnonzero(self._seen.missing(batch.key)))
+        new = batch.where(self._seen.missing(batch.key))
         room = max(self._limit - self._queued(), 0)
         if len(new) > room:
             self._drop(len(new) - room)
             new = new.take(np.arange(room))
-        new = new.take(np.flatnonzero(self._seen.add(new.key)))  # a seed may be given twice
+        new = new.where(self._seen.add(new.key))  # a seed may be given twice
         most = self._settings.limits.site_urls
         for row in new.rows():
             self.counters.discovered += 1
@@ -240,7 +240,7 @@ class Sydney:
             if self._settings.sydney.refetch:
                 self._revisit(stored.rows()[0])
             else:
-                new = stored.take(np.flatnonzero(self._seen.missing(stored.key)))
+                new = stored.where(self._seen.missing(stored.key))
                 self._take_from(new, np.arange(len(new)))
         return not self.counters.queued and len(self._secondary) > 0
 
@@ -256,7 +256,7 @@ class Sydney:
             if not free:
                 self._secondary.append(block)
                 continue
-            new = stored.take(np.flatnonzero(self._seen.missing(stored.key)))
+            new = stored.where(self._seen.missing(stored.key))
             self._take_from(new, np.flatnonzero([key in free for key in new.host_key.tolist()]))
 
     def _take_from(self, stored: UrlBatch, candidates: npt.NDArray[np.intp]) -> None:

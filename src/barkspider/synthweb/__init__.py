@@ -1,1 +1,39 @@
-"""(room)"""
+"""A web computed from a seed number, served on loopback over real sockets and a real name server.
+
+How the data moves:
+
+1. `WebSpec` says how large the web is and which hazards it has; `sites` turns it into `Tables`: the sizes
+   of hosts, the vocabulary, running text. Nothing is stored per page.
+2. `model` knows the web in integers: which host a page is on, where its links lead, what robots.txt closes.
+   `text` writes a page's URL and reads it back; `render` writes its HTML. All are kernels without the GIL.
+3. `Web` puts them together: `answer` takes a `Request` (host, path, cookie) and gives an `Answer`; requests
+   for domains beyond the regular ones go to `hazards`. Its other methods are the truth that tests compare
+   a crawl with; `reach` searches the web breadth-first, `write_graph` stores a part of it as a graph.
+4. `Server` listens on 127.x.y.z, one address for each server of the web: `http` parses requests and sends
+   answers, `dns` resolves names, `certificates` signs for HTTPS, `log` records requests.
+5. `running_web` runs a `Server` in a process of its own and tells which settings lead a crawler to it.
+"""
+
+from barkspider.synthweb.exchange import Answer, Manner, Request
+from barkspider.synthweb.graph import write_graph
+from barkspider.synthweb.log import Entry, read_log
+from barkspider.synthweb.process import RunningWeb, running_web
+from barkspider.synthweb.server import Server
+from barkspider.synthweb.spec import HAZARDS, WebSpec, parse_hazards
+from barkspider.synthweb.web import Web
+
+__all__ = [
+    "HAZARDS",
+    "Answer",
+    "Entry",
+    "Manner",
+    "Request",
+    "RunningWeb",
+    "Server",
+    "Web",
+    "WebSpec",
+    "parse_hazards",
+    "read_log",
+    "running_web",
+    "write_graph",
+]

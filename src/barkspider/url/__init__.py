@@ -1,1 +1,33 @@
-"""(room)"""
+"""What a URL is to the crawler: pure functions, no I/O, on the hot path of every link.
+
+The text of a link becomes a canonical URL in `Normaliser` (`parse` first, then the rules in force), and
+from then on it is a plain `str` that nothing parses again: `split` takes it apart, `Domains` finds the
+pay-level domain of its host, `Keys` makes the 64-bit keys that stand for it on disk, `ScopeRules` says
+whether it belongs to the crawl, and `RobotsRules` whether its site lets us in. The last two share
+`PathPattern`, the patterns of robots.txt.
+"""
+
+from barkspider.url.domains import Domains, is_address
+from barkspider.url.keys import Keys
+from barkspider.url.normalise import Normaliser
+from barkspider.url.parse import Parts, origin, parse, split
+from barkspider.url.patterns import PathPattern
+from barkspider.url.robots import ALLOW_ALL, DISALLOW_ALL, RobotsRules
+from barkspider.url.scope import OTHER_PROTOCOLS, ScopeRules
+
+__all__ = [
+    "ALLOW_ALL",
+    "DISALLOW_ALL",
+    "OTHER_PROTOCOLS",
+    "Domains",
+    "Keys",
+    "Normaliser",
+    "Parts",
+    "PathPattern",
+    "RobotsRules",
+    "ScopeRules",
+    "is_address",
+    "origin",
+    "parse",
+    "split",
+]

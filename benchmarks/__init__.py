@@ -1,0 +1,1 @@
+"""Named workloads with fixed seeds; see `__main__`."""

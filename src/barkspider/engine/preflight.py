@@ -1,0 +1,55 @@
+"""Before a crawl: read the seeds, and refuse at once what would be refused for every request."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+
+from barkspider.core.errors import UrlError, UsageError
+from barkspider.core.settings import Settings
+from barkspider.fetch import Fetcher
+from barkspider.url import Domains, Normaliser, split
+
+_CHECKED = 20  # seed hosts looked up: enough to meet a mistake, few enough not to wait for
+
+
+def canonical_seeds(settings: Settings, texts: Iterable[tuple[str, str]]) -> list[str]:
+    """Canonical URLs from texts, each once; `UsageError` for none, or for one that is no URL to crawl.
+
+    With each text comes where it was found, which is put before the complaint.
+
+    >>> canonical_seeds(Settings(), [("HTTP://Example.org", ""), ("http://example.org/#top", "")])
+    ['http://example.org/']
+    """
+    normalise = Normaliser(settings.url, Domains(settings.url.private_suffixes))
+    found: dict[str, None] = {}
+    for text, where in texts:
+        try:
+            found[normalise(text)] = None
+        except UrlError as error:
+            raise UsageError(
+                f"{where}{text[:200]!r} is not a URL to crawl ({error.reason}); write it like https://example.org/"
+            ) from error
+    if not found:
+        raise UsageError("nothing to crawl: give a URL, or a file of them with --seeds")
+    return list(found)
+
+
+async def check_hosts(settings: Settings, seeds: Sequence[str]) -> None:
+    """Raise `UsageError` when a seed's host is public without a contact, or private without permission."""
+    fetcher = Fetcher(settings)
+    try:
+        hosts = list(dict.fromkeys(split(seed).host for seed in seeds))[:_CHECKED]
+        for host, found in zip(hosts, await asyncio.gather(*map(fetcher.resolve, hosts)), strict=True):
+            if found.error == "no_contact":
+                raise UsageError(
+                    f"{host} is a public host: say who you are first, for example with "
+                    "--set agent.contact=https://example.org/about-my-crawl or an e-mail address"
+                )
+            if found.error == "refused_address":
+                raise UsageError(
+                    f"{host} is on a loopback or private network; if you mean it, open that network with "
+                    "--allow-network, for example --allow-network 127.0.0.0/8"
+                )
+    finally:
+        await fetcher.close()

@@ -1,0 +1,189 @@
+"""Scope: which URLs belong to the crawl.
+
+A verdict has two parts. What depends on the host alone is decided once and remembered, because most links
+of a page stay on a few hosts; path, extension and depth are looked at for each URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from barkspider.core.errors import SettingsError, UrlError
+from barkspider.core.settings import Scope
+from barkspider.url.domains import Domains
+from barkspider.url.parse import parse, split
+from barkspider.url.patterns import PathPattern, upper_escapes
+
+_REMEMBERED = 65_536
+
+# The ports that the WHATWG fetch standard blocks: a request there would speak to another protocol.
+_BLOCKED_BY_BROWSERS = (
+    *(0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103),
+    *(
+        104,
+        109,
+        110,
+        111,
+        113,
+        115,
+        117,
+        119,
+        123,
+        135,
+        137,
+        139,
+        143,
+        161,
+        179,
+        389,
+        427,
+        465,
+        512,
+        513,
+        514,
+    ),
+    *(515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723),
+    *(2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080),
+)
+# Databases, caches and queues that take a line of text for a command; no browser blocks them.
+_STORES = (1433, 1521, 2181, 3306, 5432, 5672, 6379, 9042, 11211, 27017)
+OTHER_PROTOCOLS = frozenset(_BLOCKED_BY_BROWSERS + _STORES)
+
+
+class ScopeRules:
+    """The scope of one crawl, made from its settings and its seeds (canonical URLs).
+
+    >>> rules = ScopeRules(Scope(exclude_extensions=("zip",)), Domains(), ["http://www.example.com/"])
+    >>> rules.refuses("http://other.example.com/a.html", "other.example.com", depth=3)
+    >>> rules.refuses("http://www.example.com/a.zip", "www.example.com", depth=1)
+    'extension'
+    >>> rules.refuses("http://example.org/", "example.org", depth=1)
+    'scope'
+    """
+
+    def __init__(self, scope: Scope, domains: Domains, seeds: Iterable[str]) -> None:
+        self.scope = scope
+        self._domains = domains
+        self._depth = scope.depth or 65_536  # more than a depth column can hold
+        self._prefixes = tuple(f"{scheme}://" for scheme in scope.schemes)
+        self._ports = frozenset(scope.ports)
+        self._include_hosts = _HostSet(scope.include_hosts)
+        self._exclude_hosts = _HostSet(scope.exclude_hosts)
+        self._include_domains = frozenset(map(_canonical_host, scope.include_domains))
+        self._exclude_domains = frozenset(map(_canonical_host, scope.exclude_domains))
+        self._include_paths = [PathPattern(pattern) for pattern in scope.include_paths]
+        self._exclude_paths = [PathPattern(pattern) for pattern in scope.exclude_paths]
+        self._include_extensions = frozenset(map(_canonical_extension, scope.include_extensions))
+        self._exclude_extensions = frozenset(map(_canonical_extension, scope.exclude_extensions))
+        self._looks_at_paths = bool(self._include_paths or self._exclude_paths)
+        self._looks_at_extensions = bool(self._include_extensions or self._exclude_extensions)
+        self._exact_urls = scope.level == "page"
+        self._seed_urls: set[str] = set()
+        self._seed_hosts: set[str] = set()
+        self._host_verdict = lru_cache(_REMEMBERED)(self._judge_host)
+        for seed in seeds:
+            self.extend(seed)
+
+    def extend(self, url: str) -> None:
+        """Take a canonical URL in as if it had been a seed: its page, host or domain, as the level says."""
+        host = split(url).host
+        self._seed_urls.add(url)
+        if self.scope.level == "site":
+            self._seed_hosts.add(host)
+        elif self.scope.level == "domain":
+            self._seed_hosts.add(self._domains.pay_level(host))
+        self._host_verdict.cache_clear()
+
+    def refuses(self, url: str, host: str, depth: int, is_redirect_from_seed: bool = False) -> str | None:
+        """None when the canonical `url` on `host` is in scope, else why not.
+
+        Reasons: `scheme`, `port`, `host`, `domain`, `scope` (the level), `path`, `extension`, `depth`.
+        A redirect from a seed is in scope whatever the level; exclusions hold for it too.
+        """
+        if not url.startswith(self._prefixes):
+            return "scheme"
+        # The host follows "http://" or "https://"; when it ends at a slash, the port is the default one.
+        end = (8 if url[4] == "s" else 7) + len(host)
+        if self._ports or url[end] != "/" or "@" in url:
+            port = split(url).port
+            if port in OTHER_PROTOCOLS or (self._ports and port not in self._ports):
+                return "port"
+        reason = self._host_verdict(host)
+        if reason is not None and (reason != "scope" or not is_redirect_from_seed):
+            return reason
+        if self._exact_urls and url not in self._seed_urls and not is_redirect_from_seed:
+            return "scope"
+        if self._looks_at_paths or self._looks_at_extensions:
+            reason = self._judge_target(split(url).target)
+            if reason is not None:
+                return reason
+        return "depth" if depth > self._depth else None
+
+    def _judge_host(self, host: str) -> str | None:
+        if host in self._exclude_hosts or (self._include_hosts and host not in self._include_hosts):
+            return "host"
+        domain = self._domains.pay_level(host)
+        if domain in self._exclude_domains or (self._include_domains and domain not in self._include_domains):
+            return "domain"
+        level = self.scope.level
+        if level == "site":
+            return None if host in self._seed_hosts else "scope"
+        if level == "domain":
+            return None if domain in self._seed_hosts else "scope"
+        return None
+
+    def _judge_target(self, target: str) -> str | None:
+        if self._looks_at_paths:
+            escaped = upper_escapes(target)
+            if any(pattern.matches(escaped) for pattern in self._exclude_paths) or (
+                self._include_paths and not any(pattern.matches(escaped) for pattern in self._include_paths)
+            ):
+                return "path"
+        if self._looks_at_extensions:
+            name = target.partition("?")[0].rpartition("/")[2]
+            extension = name.rpartition(".")[2].lower() if "." in name else ""
+            if extension and (
+                extension in self._exclude_extensions
+                or (self._include_extensions and extension not in self._include_extensions)
+            ):
+                return "extension"
+        return None
+
+
+class _HostSet:
+    """Host names, and `*.name` for a host and all below it."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._hosts: set[str] = set()
+        self._trees: set[str] = set()
+        for name in names:
+            below = name.removeprefix("*.")
+            (self._hosts if below == name else self._trees).add(_canonical_host(below))
+
+    def __bool__(self) -> bool:
+        return bool(self._hosts or self._trees)
+
+    def __contains__(self, host: str) -> bool:
+        if host in self._hosts:
+            return True
+        while host and self._trees:
+            if host in self._trees:
+                return True
+            host = host.partition(".")[2]
+        return False
+
+
+def _canonical_host(name: str) -> str:
+    try:
+        host = parse(f"http://{name}/").host_str
+    except UrlError:
+        host = None
+    # Only a bare name: neither a port nor anything else that the parser would take off again.
+    if not host or any(sign in name for sign in "/?#@\\") or (":" in name and name[-1] != "]"):
+        raise SettingsError(f"{name!r} is not a host name; write it like example.com or *.example.com")
+    return host
+
+
+def _canonical_extension(name: str) -> str:
+    return name.lower().removeprefix(".")

@@ -1,0 +1,155 @@
+"""The program as a user runs it, in processes of its own: a crawl, Ctrl-C, a second Ctrl-C, SIGTERM."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barkspider.core.load import load_settings
+from barkspider.synthweb import RunningWeb, WebSpec, running_web
+from tests.engine.warcs import archived, check_warcs
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[RunningWeb]:
+    with running_web(WebSpec(seed=2, pages=3_000, page_bytes=5_000)) as web:
+        yield web
+
+
+def options(served: RunningWeb) -> list[str]:
+    chosen = served.settings() | {
+        "politeness.host_delay": "5ms",
+        "politeness.server_delay": "0s",
+        "scope.level": "web",
+    }
+    return [part for name, value in chosen.items() for part in ("--set", f"{name}={value}")]
+
+
+def start(*arguments: str, folder: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "barkspider.cli", *arguments]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def end(process: subprocess.Popen[str], timeout: float = 60.0) -> tuple[int, str, str]:
+    try:
+        output, errors = process.communicate(timeout=timeout)
+    finally:
+        process.kill()
+    return process.returncode, output, errors
+
+
+def wait_for(path: Path, pattern: str) -> None:
+    limit = time.monotonic() + 30
+    while not list(path.glob(pattern)):
+        assert time.monotonic() < limit, f"no {pattern} in {path}"
+        time.sleep(0.05)
+
+
+def test_a_crawl_with_limits(served: RunningWeb, tmp_path: Path) -> None:
+    seed = served.web.seeds(1)[0]
+    code, output, errors = end(
+        start("crawl", seed, "--pages", "50", "--json", "--job", "j", *options(served), folder=tmp_path)
+    )
+    assert (code, errors) == (0, "")
+    summary: dict[str, Any] = json.loads(output)
+    keys = [
+        "pages",
+        "bytes",
+        "links",
+        "unique_urls",
+        "pages_per_second",
+        "cpu_seconds",
+        "peak_rss",
+        "queue_max",
+        "refused",
+        "failed",
+    ]
+    assert all(key in summary for key in keys)
+    assert summary["pages"] == len(archived(tmp_path / "j", "pages")) == 50
+    assert check_warcs(tmp_path / "j") > 100
+    written = tomllib.loads((tmp_path / "j" / "settings.toml").read_text())
+    assert written["limits"]["pages"] == 50
+    assert written["seed"] > 0
+    again = load_settings(file=tmp_path / "j" / "settings.toml")
+    assert again.politeness.host_delay == 0.005
+
+
+def test_a_summary_for_people(served: RunningWeb, tmp_path: Path) -> None:
+    (tmp_path / "seeds.txt").write_text("\n".join(served.web.seeds(3)))
+    code, output, errors = end(
+        start(
+            "crawl",
+            "--seeds",
+            "seeds.txt",
+            "--depth",
+            "1",
+            "--pages",
+            "20",
+            *options(served),
+            folder=tmp_path,
+        )
+    )
+    assert (code, errors) == (0, "")
+    assert "pages" in output
+    assert "20 in" in output
+    (job,) = (tmp_path / "jobs").iterdir()
+    assert f"jobs/{job.name}/archive" in output
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_cleanly(served: RunningWeb, tmp_path: Path, number: signal.Signals) -> None:
+    process = start(
+        "crawl", served.web.seeds(1)[0], "--json", "--job", "j", *options(served), folder=tmp_path
+    )
+    wait_for(tmp_path / "j" / "archive", "pages-*")
+    process.send_signal(number)
+    code, output, errors = end(process)
+    assert (code, errors.count("\n")) == (0, 1)
+    summary = json.loads(output)
+    assert summary["stopped_by"] == "signal"
+    assert summary["pages"] == len(archived(tmp_path / "j", "pages"))
+    check_warcs(tmp_path / "j")
+
+
+def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections and never answers
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        patient = (
+            "--set",
+            "limits.grace=10m",
+            "--set",
+            "fetch.header_timeout=10m",
+            "--set",
+            "fetch.timeout=10m",
+        )
+        process = start(
+            "crawl", url, "--allow-network", "127.0.0.0/8", "--json", "--job", "j", *patient, folder=tmp_path
+        )
+        with silent.accept()[0] as connection:
+            connection.recv(1000)
+            process.send_signal(signal.SIGINT)
+            assert process.stderr is not None
+            assert process.stderr.readline().startswith("stopping")
+            process.send_signal(signal.SIGINT)
+            code, output, _ = end(process)
+    assert code == 0
+    assert json.loads(output)["stopped_by"] == "signal"
+
+
+def test_the_demo(tmp_path: Path) -> None:
+    code, output, errors = end(start("demo", "--for", "2s", folder=tmp_path), timeout=120)
+    assert (code, errors) == (0, "")
+    assert "The synthetic web" in output
+    (job,) = (tmp_path / "jobs").iterdir()
+    assert len(archived(job, "pages")) > 20
+    check_warcs(job)

@@ -1,0 +1,145 @@
+"""Wrong input: one clear line, exit code 2, nothing lost."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from barkspider.cli import main
+from barkspider.core.settings import Settings
+from barkspider.engine import Job
+from barkspider.storage.env import Env
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["barkspider", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert isinstance(end.value.code, int)
+    return end.value.code
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["crawl", "nonsense"],
+            "'nonsense' is not a URL to crawl (malformed); write it like https://example.org/",
+        ),
+        (["crawl", "ftp://example.org/"], "is not a URL to crawl (scheme)"),
+        (["crawl"], "nothing to crawl: give a URL"),
+        (["crawl", "http://127.0.0.1/", "--set", "sydney.smaple=8"], "did you mean 'sydney.sample'?"),
+        (["crawl", "http://127.0.0.1/", "--set", "sydney.sample"], "has no value"),
+        (["crawl", "http://127.0.0.1/", "--preset", "irlbott"], "did you mean 'irlbot'?"),
+        (["crawl", "http://127.0.0.1/", "--config", "none.toml"], "cannot read settings file none.toml"),
+        (["crawl", "--seeds", "none.txt"], "cannot read seeds file none.txt: No such file or directory"),
+        (["crawl", "http://127.0.0.1/", "--scope", "galaxy"], "not one of page, site, domain, web"),
+        (["crawl", "http://127.0.0.1/", "--for", "soon"], "is not a duration"),
+        (["crawl", "http://127.0.0.1/", "--pages", "many"], "--pages"),
+        (["crawl", "http://127.0.0.1/", "--allow-network", "127.0.0.1/8"], "is not a network"),
+        (["crawl", "http://127.0.0.1/"], "127.0.0.1 is on a loopback or private network"),
+        (["crawl", "http://localhost:8000/"], "localhost is on a loopback or private network"),
+        (["crawl", "http://0x7f.1/"], "127.0.0.1 is on a loopback or private network"),
+        (["crawl", "http://[::ffff:10.0.0.1]/"], "is on a loopback or private network"),
+        (["crawl", "http://8.8.8.8/"], "8.8.8.8 is a public host: say who you are first"),
+        (["demo", "--for", "a while"], "is not a duration"),
+        (["web", "--hazards", "calender"], "did you mean calendar"),
+        (["crawl", "--speed", "9"], "No such option"),
+        (["fly"], "No such command"),
+    ],
+)
+def test_wrong_usage_gets_one_line_and_exit_code_2(
+    arguments: list[str],
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(monkeypatch, *arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.count("\n") == 1
+    assert output.err.startswith("barkspider: ")
+    assert message in output.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_wrong_seed_is_named_by_its_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text("# mine\nhttp://a.example/\n\nnot a url\n")
+    assert run(monkeypatch, "crawl", "--seeds", str(seeds)) == 2
+    assert f"{seeds}:4: 'not a url' is not a URL to crawl" in capsys.readouterr().err
+
+
+def test_a_job_in_use_is_refused_and_left_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "job"
+    job = Job.create(folder, Settings(seed=3), Env())
+    before = (folder / "settings.toml").read_bytes()
+    crawl = ("crawl", "http://127.0.0.1:9/", "--allow-network", "127.0.0.0/8", "--job", str(folder))
+    assert run(monkeypatch, *crawl) == 2
+    assert "is in use by another barkspider" in capsys.readouterr().err
+    job.close()
+    assert run(monkeypatch, *crawl) == 2
+    assert "holds a crawl already; choose another folder with --job" in capsys.readouterr().err
+    assert (folder / "settings.toml").read_bytes() == before
+
+
+@pytest.mark.parametrize(("make", "message"), [("file", "is a file"), ("folder", "is not empty")])
+def test_a_folder_that_holds_something_else_is_refused(
+    make: str,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "mine"
+    if make == "file":
+        folder.write_text("keep")
+    else:
+        folder.mkdir()
+        (folder / "thesis.txt").write_text("keep")
+    assert (
+        run(
+            monkeypatch,
+            "crawl",
+            "http://127.0.0.1:9/",
+            "--allow-network",
+            "127.0.0.0/8",
+            "--job",
+            str(folder),
+        )
+        == 2
+    )
+    assert message in capsys.readouterr().err
+    assert (folder if make == "file" else folder / "thesis.txt").read_text() == "keep"
+
+
+def test_a_crawl_that_gets_nothing_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    quick = (
+        "--set",
+        "politeness.retries=0",
+        "--set",
+        "politeness.host_delay=0s",
+        "--set",
+        "politeness.obey_robots=false",
+    )
+    assert run(monkeypatch, "crawl", "http://127.0.0.1:9/", "--allow-network", "127.0.0.0/8", *quick) == 2 - 1
+    assert "no page could be fetched (port 1)" in capsys.readouterr().err
+
+
+def test_version_and_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "--version") == 0
+    assert capsys.readouterr().out.startswith("barkspider 0.")
+    for command in ("demo", "crawl", "web"):
+        assert run(monkeypatch, command, "--help") == 0
+        assert f"Example: barkspider {command}" in capsys.readouterr().out

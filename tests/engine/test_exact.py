@@ -1,0 +1,123 @@
+"""A whole crawl over real sockets against the truth: exactly the pages that are reachable and allowed."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from barkspider import Statistics, crawl, load_settings
+from barkspider.synthweb import Entry, RunningWeb, WebSpec, read_log, running_web
+from tests.engine.warcs import archived, check_warcs
+
+# Short texts, because the links are what matters here; short delays, because nobody is harmed.
+SPEC = WebSpec(seed=11, pages=20_000, page_bytes=8_000, crawl_delay=0.1, https_share=0.05)
+HOST_DELAY, SERVER_DELAY = 0.004, 0.001
+
+
+@dataclass(frozen=True)
+class Run:
+    statistics: Statistics
+    requests: list[Entry]
+    job: Path
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWeb]:
+    with running_web(SPEC, https=True, log_path=tmp_path_factory.mktemp("web") / "requests.log") as web:
+        yield web
+
+
+@pytest.fixture(scope="module")
+def runs(served: RunningWeb, tmp_path_factory: pytest.TempPathFactory) -> dict[int, Run]:
+    """The same crawl with t = 0 (breadth-first), 8 and 16."""
+    found = {}
+    before = 0
+    for sample in (0, 8, 16):
+        options = [f"{name}={value}" for name, value in served.settings().items()]
+        options += ["scope.level=web", "seed=5", f"sydney.sample={sample}"]
+        options += [
+            f"politeness.host_delay={HOST_DELAY * 1000:g}ms",
+            f"politeness.server_delay={SERVER_DELAY * 1000:g}ms",
+        ]
+        job = tmp_path_factory.mktemp("crawl") / "job"
+        statistics = crawl(served.web.seeds(1), job, load_settings(options=options))
+        assert served.log_path is not None
+        requests = read_log(served.log_path)
+        found[sample] = Run(statistics, requests[before:], job)
+        before = len(requests)
+    print("largest queue by t:", {sample: run.statistics.queue_max for sample, run in found.items()})
+    return found
+
+
+@pytest.mark.parametrize("sample", [0, 8, 16])
+def test_exactly_the_reachable_and_allowed_pages_are_fetched(
+    served: RunningWeb, runs: dict[int, Run], sample: int
+) -> None:
+    run, truth = runs[sample], served.web.reachable_urls(served.web.seeds(1))
+    assert len(truth) > 15_000
+    pages = Counter(archived(run.job, "pages"))
+    assert set(pages) == truth
+    assert max(pages.values()) == 1
+    assert run.statistics.pages == len(truth)
+    assert run.statistics.stopped_by == "done"
+    assert run.statistics.failed == {}
+
+
+@pytest.mark.parametrize("sample", [0, 8, 16])
+def test_the_servers_saw_nothing_else_and_nothing_disallowed(
+    served: RunningWeb, runs: dict[int, Run], sample: int
+) -> None:
+    requests = runs[sample].requests
+    pages = Counter((entry.host, entry.path) for entry in requests if not _is_robots(entry))
+    assert len(pages) == runs[sample].statistics.pages
+    assert max(pages.values()) == 1
+    assert all(entry.status == 200 for entry in requests if not _is_robots(entry))
+    asked = Counter(entry.host for entry in requests if entry.path == "/robots.txt")
+    assert set(asked) == {entry.host for entry in requests}
+    assert max(asked.values()) == 1
+
+
+@pytest.mark.parametrize("sample", [0, 8, 16])
+def test_no_host_and_no_server_was_asked_too_soon(
+    served: RunningWeb, runs: dict[int, Run], sample: int
+) -> None:
+    last_host: dict[str, float] = {}
+    last_server: dict[str, float] = {}
+    shortest_host = shortest_server = math.inf
+    for entry in runs[sample].requests:
+        delay = max(HOST_DELAY, served.web.crawl_delay(entry.host) or 0.0)
+        # Before its robots.txt arrived nobody could know of a Crawl-delay; after it, it holds.
+        shortest_host = min(shortest_host, (entry.time - last_host.get(entry.host, -math.inf)) / delay)
+        shortest_server = min(shortest_server, entry.time - last_server.get(entry.address, -math.inf))
+        last_host[entry.host] = last_server[entry.address] = entry.time
+    assert shortest_host >= 1.0
+    assert shortest_server >= SERVER_DELAY
+
+
+def test_sampling_keeps_the_largest_queue_smaller(runs: dict[int, Run]) -> None:
+    largest = {sample: run.statistics.queue_max for sample, run in runs.items()}
+    assert largest[8] < largest[0]
+    assert largest[16] < largest[0]
+
+
+def test_the_counters_add_up(runs: dict[int, Run]) -> None:
+    for run in runs.values():
+        one = run.statistics
+        ends = one.pages + one.redirects + one.queued + one.in_flight + one.dropped
+        assert one.discovered == ends + sum(one.refused.values()) + sum(one.failed.values())
+        assert one.unique_urls == one.discovered
+        assert one.refused["robots"] > 0
+
+
+def test_every_warc_is_sound(runs: dict[int, Run]) -> None:
+    for run in runs.values():
+        assert check_warcs(run.job) >= 2 * run.statistics.pages
+
+
+def _is_robots(entry: Entry) -> bool:
+    return "robots" in entry.path

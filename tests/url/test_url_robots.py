@@ -1,0 +1,195 @@
+"""robots.txt: every verdict of Google's published parser, and what real files do wrong."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barkspider.url import ALLOW_ALL, DISALLOW_ALL, PathPattern, RobotsRules
+from barkspider.url.patterns import escape
+
+CASES = Path(__file__).parents[2].parent / "shared" / "data" / "robots" / "google_robots_cases.json"
+# Verdicts decided against, by the name of Google's test, with the reason. There are none.
+DECIDED_AGAINST: dict[str, str] = {}
+
+
+def google(section: str) -> list[Any]:
+    if not CASES.exists():
+        pytest.skip("the cases of google/robotstxt are not here")
+    cases: list[Any] = json.loads(CASES.read_text())[section]
+    return cases
+
+
+def target_of(url: str) -> str:
+    """Path and query of a URL text, by the reading of Google's cases: nothing at all means `/`."""
+    rest = re.sub(r"^(?:[a-z]+:)?//", "", url).partition("#")[0]
+    start = re.search(r"[/?]", rest)
+    target = rest[start.start() :] if start else "/"
+    return target if target.startswith("/") else f"/{target}"
+
+
+def test_the_reading_of_urls_is_that_of_the_cases() -> None:
+    for url, target in google("path_params_query"):
+        assert target_of(url) == target
+
+
+def test_every_verdict() -> None:
+    cases = google("allowed")
+    assert len(cases) == 145
+    wrong = [
+        case
+        for case in cases
+        if RobotsRules.parse(case["robots"].encode(), case["ua"]).allows(target_of(case["url"]))
+        != case["allowed"]
+        and case["test"] not in DECIDED_AGAINST
+    ]
+    assert wrong == []
+
+
+def test_escapes_are_normalised_as_in_the_cases() -> None:
+    for pattern, expected in google("maybe_escape"):
+        assert escape(pattern) == expected
+
+
+def test_line_ends_marks_and_sitemaps_of_the_cases() -> None:
+    for case in google("parse_reports"):
+        robots = case["robots"]
+        body = robots["t"].encode() if "t" in robots else robots["latin1"].encode("latin-1")
+        if "sitemap" in case:
+            assert RobotsRules.parse(body, "foo").sitemaps == (case["sitemap"],)
+        elif case["test"] == "ID_LinesNumbersAreCountedCorrectly":
+            assert not RobotsRules.parse(body, "bar").allows("/x")
+        else:
+            # Disallowing everything else shows whether both lines were understood.
+            rules = RobotsRules.parse(body + b"Disallow: /\n", "foo")
+            both = not rules.allows("/x") and rules.allows("/AnyValue")
+            assert both == (case["valid_directives"] == 2)
+
+
+def rules(text: str, agent: str = "barkspider") -> RobotsRules:
+    return RobotsRules.parse(text.encode(), agent)
+
+
+def test_constants() -> None:
+    assert ALLOW_ALL.allows("/x")
+    assert not DISALLOW_ALL.allows("/x")
+    assert DISALLOW_ALL.allows("/robots.txt")
+
+
+def test_groups_of_the_same_agent_are_merged() -> None:
+    found = rules(
+        "User-agent: barkspider\nDisallow: /a\n\nUser-agent: *\nDisallow: /\n\nUser-agent: BarkSpider/2.1\nDisallow: /b\n"
+    )
+    assert [found.allows(target) for target in ("/a", "/b", "/c")] == [False, False, True]
+
+
+def test_an_empty_group_of_ours_beats_the_general_one() -> None:
+    assert rules("User-agent: *\nDisallow: /\nUser-agent: barkspider\nDisallow:\n").allows("/x")
+
+
+def test_the_longest_name_wins() -> None:
+    text = (
+        "User-agent: bark\nDisallow: /a\nUser-agent: bark-spider\nDisallow: /b\nUser-agent: *\nDisallow: /c\n"
+    )
+    assert [rules(text, "bark-spider").allows(f"/{x}") for x in "abc"] == [True, False, True]
+    assert [rules(text, "bark-beetle").allows(f"/{x}") for x in "abc"] == [False, True, True]
+    assert [rules(text, "barkeeper").allows(f"/{x}") for x in "abc"] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Dissallow: /x",
+        "disalow:/x",
+        "Disallow /x",
+        " DISALLOW : /x # why",
+        "Disallow:\t/x\x0b",
+        "Disallow: /x*",
+    ],
+)
+def test_slips_are_read_as_meant(line: str) -> None:
+    found = rules(f"User agent: *\n{line}\n")
+    assert not found.allows("/x/y")
+    assert found.allows("/y")
+
+
+def test_markup_is_no_rules() -> None:
+    page = "\n <!DOCTYPE html><html><pre>\nUser-agent: *\nDisallow: /\n</pre>"
+    assert rules(page).allows("/x")
+
+
+def test_crawl_delay() -> None:
+    text = "User-agent: barkspider\nCrawl-delay: {}\nDisallow: /x\n\nUser-agent: *\nCrawl-delay: 9\n"
+    assert rules(text.format("2.5")).crawl_delay == 2.5
+    assert rules(text.format("2.5"), "other").crawl_delay == 9
+    for nonsense in ("", "soon", "-1", "nan", "inf"):
+        assert rules(text.format(nonsense)).crawl_delay is None
+
+
+def test_only_the_first_500_kib_count_and_no_line_is_cut_in_two() -> None:
+    head = "User-agent: *\nDisallow: /a\n"
+    filler = "#" + "x" * 99 + "\n"
+    room = 500 * 1024 - len(head)
+    text = head + filler * (room // len(filler))
+    text += "#" * (500 * 1024 - len(text) - len("\nDisallow: /")) + "\nDisallow: /private\nDisallow: /b\n"
+    found = rules(text)
+    assert [found.allows(target) for target in ("/a", "/b", "/c", "/private")] == [False, True, True, True]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff\xfe\x00", b"\x00" * 100, b"\xef", b":\n:::\nuser-agent\n", b"\r\r\n\n\x85"]
+)
+def test_garbage_is_no_rules(body: bytes) -> None:
+    found = RobotsRules.parse(body, "barkspider")
+    assert found.allows("/x")
+    assert found.crawl_delay is None
+
+
+def test_bytes_that_are_no_utf8_match_their_escapes() -> None:
+    found = RobotsRules.parse(b"User-agent: *\nDisallow: /caf\xe9\n", "barkspider")
+    assert not found.allows("/caf%e9")
+
+
+_PATTERN = st.text(alphabet="ab/*$%", max_size=10)
+_TARGET = st.text(alphabet="ab/$%", max_size=12).map(lambda text: f"/{text}")
+
+
+def as_expression(pattern: str) -> re.Pattern[str]:
+    """The reference twin: the same pattern as a regular expression."""
+    anchored = pattern.endswith("$")
+    body = ".*".join(map(re.escape, (pattern[:-1] if anchored else pattern).split("*")))
+    return re.compile(body + (r"\Z" if anchored else ""), re.S)
+
+
+@given(_PATTERN, _TARGET)
+def test_patterns_match_as_expressions_do(pattern: str, target: str) -> None:
+    assert PathPattern(pattern).matches(target) == bool(as_expression(escape(pattern)).match(target))
+
+
+@given(st.lists(st.tuples(st.booleans(), _PATTERN.filter(bool)), max_size=8), _TARGET)
+def test_rules_decide_as_the_slow_reading_does(pairs: list[tuple[bool, str]], target: str) -> None:
+    matching = [(len(text), allow) for allow, text in pairs if PathPattern(text).matches(target)]
+    assert RobotsRules(pairs).allows(target) == (max(matching)[1] if matching else True)
+
+
+def test_no_pattern_is_slow() -> None:
+    pattern = PathPattern("/" + "*a" * 2000 + "*b$")
+    started = time.process_time()
+    assert not pattern.matches("/" + "a" * 20_000)
+    assert time.process_time() - started < 0.2
+
+
+def test_thousands_of_rules_stay_quick() -> None:
+    found = rules("User-agent: *\n" + "".join(f"Disallow: /{number}/\n" for number in range(20_000)))
+    started = time.process_time()
+    for _ in range(1000):
+        assert found.allows("/x/19999/")
+        assert not found.allows("/19999/x")
+    assert time.process_time() - started < 0.2

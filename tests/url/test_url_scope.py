@@ -1,0 +1,112 @@
+"""Scope: levels, restrictions, redirects from seeds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from barkspider.core.errors import SettingsError
+from barkspider.core.settings import Scope
+from barkspider.url import Domains, ScopeRules, split
+
+DOMAINS = Domains()
+SEEDS = ("http://www.example.com/start", "http://10.0.0.1:8080/")
+
+
+def refuses(url: str, depth: int = 1, redirect: bool = False, **scope: Any) -> str | None:
+    return ScopeRules(Scope(**scope), DOMAINS, SEEDS).refuses(url, split(url).host, depth, redirect)
+
+
+@pytest.mark.parametrize(
+    ("level", "inside", "outside"),
+    [
+        (
+            "page",
+            ["http://www.example.com/start"],
+            ["http://www.example.com/", "https://www.example.com/start"],
+        ),
+        (
+            "site",
+            ["https://www.example.com/x", "http://10.0.0.1/"],
+            ["http://example.com/", "http://10.0.0.2/"],
+        ),
+        (
+            "domain",
+            ["http://a.b.example.com/", "http://example.com/"],
+            ["http://example.org/", "http://10.0.0.2/"],
+        ),
+        ("web", ["http://example.org/", "http://[::1]/"], []),
+    ],
+)
+def test_levels(level: str, inside: list[str], outside: list[str]) -> None:
+    assert [refuses(url, level=level) for url in inside] == [None] * len(inside)
+    assert [refuses(url, level=level) for url in outside] == ["scope"] * len(outside)
+
+
+@pytest.mark.parametrize(
+    ("url", "scope", "reason"),
+    [
+        ("http://a.com/", {"schemes": ("https",)}, "scheme"),
+        ("https://a.com/", {"schemes": ("https",)}, None),
+        ("http://a.com:25/", {}, "port"),
+        ("http://a.com:6379/", {"ports": (6379,)}, "port"),
+        ("http://[::1]:22/", {}, "port"),
+        ("http://a.com:8080/", {}, None),
+        ("http://a.com:8080/", {"ports": (80,)}, "port"),
+        ("http://a.com/", {"ports": (80,)}, None),
+        ("https://a.com/", {"ports": (80,)}, "port"),
+        ("http://b.a.com/", {"exclude_hosts": ("*.A.com",)}, "host"),
+        ("http://a.com/", {"exclude_hosts": ("*.a.com",)}, "host"),
+        ("http://ba.com/", {"exclude_hosts": ("*.a.com",)}, None),
+        ("http://b.a.com/", {"exclude_hosts": ("a.com",)}, None),
+        ("http://b.a.com/", {"include_hosts": ("a.com",)}, "host"),
+        ("http://b.a.com/", {"include_hosts": ("*.a.com",), "exclude_hosts": ("b.a.com",)}, "host"),
+        ("http://xn--mnchen-3ya.de/", {"include_hosts": ("münchen.de",)}, None),
+        ("http://b.a.com/", {"include_domains": ("a.com",)}, None),
+        ("http://b.a.org/", {"include_domains": ("a.com",)}, "domain"),
+        ("http://b.a.com/", {"exclude_domains": ("a.com",)}, "domain"),
+        ("http://a.com/news/1", {"include_paths": ("/news/", "/*.pdf$")}, None),
+        ("http://a.com/x.pdf", {"include_paths": ("/news/", "/*.pdf$")}, None),
+        ("http://a.com/x.pdf?y", {"include_paths": ("/news/", "/*.pdf$")}, "path"),
+        ("http://a.com/news/old/", {"include_paths": ("/news/",), "exclude_paths": ("/news/old",)}, "path"),
+        ("http://a.com/%e3%83%84", {"exclude_paths": ("/ツ",)}, "path"),
+        ("http://a.com/a.ZIP?x=y.html", {"exclude_extensions": ("zip",)}, "extension"),
+        ("http://a.com/a.html", {"include_extensions": (".html",)}, None),
+        ("http://a.com/a.pdf", {"include_extensions": ("html",)}, "extension"),
+        ("http://a.com/b.c/a", {"include_extensions": ("html",)}, None),
+        ("http://a.com/?x=b.pdf", {"include_extensions": ("html",)}, None),
+    ],
+)
+def test_restrictions(url: str, scope: dict[str, Any], reason: str | None) -> None:
+    assert refuses(url, level="web", **scope) == reason
+
+
+def test_depth() -> None:
+    url = "http://www.example.com/x"
+    assert refuses(url, depth=65_535) is None
+    rules = ScopeRules(Scope(depth=5), DOMAINS, SEEDS)
+    assert [rules.refuses(url, "www.example.com", depth) for depth in (0, 5, 6)] == [None, None, "depth"]
+
+
+@pytest.mark.parametrize("level", ["page", "site", "domain"])
+def test_a_redirect_from_a_seed_takes_its_target_in(level: str) -> None:
+    rules = ScopeRules(Scope(level=level, exclude_hosts=("bad.org",)), DOMAINS, SEEDS)
+    target = "https://example.org/home"
+    assert rules.refuses(target, "example.org", 0) == "scope"
+    assert rules.refuses(target, "example.org", 0, is_redirect_from_seed=True) is None
+    assert rules.refuses("http://bad.org/", "bad.org", 0, is_redirect_from_seed=True) == "host"
+    rules.extend(target)
+    assert rules.refuses(target, "example.org", 0) is None
+    assert rules.refuses("http://example.net/", "example.net", 0) == "scope"
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a.com/x", "a.com:80", "u@a.com"])
+def test_a_wrong_host_in_settings_is_named(name: str) -> None:
+    with pytest.raises(SettingsError, match="host name"):
+        ScopeRules(Scope(include_hosts=(name,)), DOMAINS, SEEDS)
+
+
+def test_userinfo_that_is_kept_does_not_hide_a_port() -> None:
+    assert refuses("http://u:p@a.com:25/", level="web") == "port"
+    assert refuses("http://u:p@a.com/", level="web") is None
