@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import signal
 import sys
@@ -27,6 +28,9 @@ def run_crawl(
 ) -> Statistics:
     """Crawl into a new job and print the summary. `seeds` are canonical URLs."""
     console = Console(stderr=as_json)
+    # What was imported stays for good and the queues hold few cycles: rare collections save a tenth of the CPU.
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 50)
     return uvloop.run(_run(settings, seeds, folder, as_json, title, console))
 
 

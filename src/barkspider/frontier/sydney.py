@@ -189,11 +189,13 @@ class Sydney:
         chosen = sample(len(new), self._t, self._random)
         rest = new.where(~chosen)
         if len(rest):
-            if self._queued() < self._limit:
-                entry = UrlBatch.from_rows([page._replace(flags=page.flags | Flag.REVISIT)])
-                self._secondary.append((entry if self._settings.sydney.refetch else rest).encode())
-            else:
+            if self._queued() >= self._limit:
                 self._drop(len(rest))
+            elif self._settings.sydney.refetch:
+                again = page._replace(flags=page.flags | Flag.REVISIT)
+                self._secondary.append(UrlBatch.from_rows([again]).encode())
+            else:
+                self._secondary.append(rest.encode())
         self._admit(new.where(chosen))
 
     # ── the queues ─────────────────────────────────────────────────────────────────────────────
@@ -203,12 +205,12 @@ class Sydney:
 
     def _admit(self, batch: UrlBatch, trail: Trail = NO_TRAIL) -> None:
         """Put new URLs into P and mark them as seen, as far as there is room."""
-        new = batch.where(self._seen.missing(batch.key))
         room = max(self._limit - self._queued(), 0)
-        if len(new) > room:
-            self._drop(len(new) - room)
-            new = new.take(np.arange(room))
-        new = new.where(self._seen.add(new.key))  # a seed may be given twice
+        if len(batch) > room:
+            batch = batch.where(self._seen.missing(batch.key))
+            self._drop(max(len(batch) - room, 0))
+            batch = batch.take(np.arange(min(room, len(batch))))
+        new = batch.where(self._seen.add(batch.key))
         most = self._settings.limits.site_urls
         for row in new.rows():
             self.counters.discovered += 1
