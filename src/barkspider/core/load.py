@@ -122,7 +122,8 @@ def describe_settings() -> list[tuple[str, str, str]]:
         for part in name.split("."):
             value = value[part]
         text = tomli_w.dumps({"x": value}, multiline_strings=False).partition("=")[2]
-        rows.append((name, " ".join(text.split()).replace(",]", " ]"), field.metadata["help"]))
+        shown = " ".join(text.split()).replace("[ ", "[").replace(", ]", "]")
+        rows.append((name, shown, field.metadata["help"]))
     return rows
 
 
