@@ -30,13 +30,20 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup
+bench: setup $(VENV)/peers
 	$(BIN)/python -m benchmarks all --quick
+
+# What the benchmarks measure themselves against.
+$(VENV)/peers: requirements-bench.lock $(READY)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-bench.lock
+	@touch $@
 
 # For maintainers: rewrite the lock after pyproject.toml changed (needs uv).
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --extra dev --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header pyproject.toml --output-file requirements.lock
+	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra bench --generate-hashes \
+	  --no-emit-index-url --no-annotate --no-header pyproject.toml --output-file requirements-bench.lock
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -148,6 +148,11 @@ class Fetch:
         "2MB", "Bytes of a body, as sent and as decoded; the rest is cut off and the cut recorded"
     )
     max_header: int = _size("64KiB", "Bytes of all headers of a response")
+    encodings: tuple[str, ...] = _setting(
+        ("gzip", "deflate", "br", "zstd"),
+        "Content encodings to ask for; none asks for plain bodies",
+        choices=("gzip", "deflate", "br", "zstd"),
+    )
     in_flight: int = _setting(500, "Requests at the same time", low=1, high=100_000)
     keep_alive: float = _duration("5s", "How long an idle connection is kept for its host")
     idle_connections: int = _setting(1000, "Most idle connections kept", low=0)

@@ -8,6 +8,7 @@ Only this room knows the order of the stages. Everything here runs on one asynci
 from __future__ import annotations
 
 import asyncio
+import resource
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,7 +30,7 @@ from barkspider.core.events import (
     RobotsFetched,
     Seeds,
 )
-from barkspider.core.settings import Settings
+from barkspider.core.settings import Fetch, Settings
 from barkspider.engine.job import Job
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.preflight import canonical_seeds, check_hosts
@@ -89,6 +90,7 @@ class Crawl:
 
     async def run(self) -> Statistics:
         """Crawl to the end."""
+        _allow_open_files(self._job.settings.fetch)
         self._job.log(self._clock.wall(), "started", agent=user_agent(self._job.settings.agent))
         limit = self._job.settings.limits.time
         loop = asyncio.get_running_loop()
@@ -194,6 +196,15 @@ class Crawl:
         self._robots.close()
         self._frontier.close()
         self._job.log(self._clock.wall(), "ended", **self._final.as_dict())
+
+
+def _allow_open_files(fetch: Fetch) -> None:
+    """Ask the system for as many open files as there may be connections, and some for everything else."""
+    wanted = fetch.in_flight + fetch.idle_connections + 256
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
 
 
 def _internal_error(instruction: Instruction) -> Outcome:

@@ -13,6 +13,7 @@ from typing import Any
 import httptools
 
 from barkspider.core.settings import Fetch
+from barkspider.fetch.deadlines import Deadlines
 
 _MOST_INTERIM = 10  # 1xx responses before we hang up
 
@@ -33,7 +34,10 @@ class Exchange:
 
     def header(self, name: bytes) -> str:
         """The first header of this (lower-case) name, or ""."""
-        return next(iter(self.all_headers(name)), "")
+        for key, value in self.headers:
+            if len(key) == len(name) and key.lower() == name:
+                return value.decode("latin-1").strip()
+        return ""
 
     def all_headers(self, name: bytes) -> list[str]:
         """Every header of this (lower-case) name."""
@@ -41,25 +45,44 @@ class Exchange:
 
 
 class Connection(asyncio.Protocol):
-    """A connection that carries one exchange at a time. Lives on its loop's thread."""
+    """A connection that carries one exchange at a time. Lives on its loop's thread.
 
-    def __init__(self, settings: Fetch) -> None:
-        self._settings = settings
-        self._loop = asyncio.get_running_loop()
+    `reusable` says whether another exchange may follow the one that ended.
+    """
+
+    def __init__(self, settings: Fetch, deadlines: Deadlines, loop: asyncio.AbstractEventLoop) -> None:
+        self._settings, self._deadlines, self._loop = settings, deadlines, loop
         self._transport: Any = None
+        self._connecting: asyncio.Task[Any] | None = None
         self._done: asyncio.Future[Exchange] | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self.reusable = False  # whether another exchange may follow
+        self._deadline = 0.0
+        self.reusable = False
 
     @property
     def open(self) -> bool:
         """Whether the connection can still carry an exchange."""
         return self._transport is not None and not self._transport.is_closing()
 
+    async def connect(self, address: str, port: int, tls: Any, name: str) -> None:
+        """Open the connection; TimeoutError when `fetch.connect_timeout` is over first."""
+        self._connecting = task = asyncio.current_task()
+        assert task is not None
+        self._deadline = self._loop.time() + self._settings.connect_timeout
+        self._deadlines.watch(self, self._deadline)
+        try:
+            await self._loop.create_connection(
+                self._itself, address, port, ssl=tls, server_hostname=name if tls else None
+            )
+        except asyncio.CancelledError:
+            if self._connecting is None and task.uncancel() == 0:  # it was `check` that cancelled us
+                raise TimeoutError from None
+            raise
+        finally:
+            self._connecting = None
+
     def exchange(self, request: bytes, deadline: float) -> asyncio.Future[Exchange]:
         """Send a request; the future never fails, it ends with an `Exchange`."""
-        self._done = self._loop.create_future()
-        self._deadline = deadline
+        done = self._done = self._loop.create_future()
         self._parser = httptools.HttpResponseParser(self)
         self._result = Exchange()
         self._chunks: list[bytes] = []
@@ -68,13 +91,27 @@ class Connection(asyncio.Protocol):
         self._body_size = 0
         self._interim = 0
         self._headers_done = self._complete = self.reusable = False
-        header_deadline = min(self._loop.time() + self._settings.header_timeout, deadline)
-        self._timer = self._loop.call_at(header_deadline, self._expired)
+        self._last = deadline
+        self._deadline = min(self._loop.time() + self._settings.header_timeout, deadline)
+        self._deadlines.watch(self, self._deadline)
         if self.open:
             self._transport.write(request)
         else:
             self._finish("disconnected")
-        return self._done
+        return done
+
+    def check(self, now: float) -> float | None:
+        """Called by the wheel of deadlines: end what is over."""
+        if self._connecting is None and self._done is None:
+            return None
+        if now < self._deadline:
+            return self._deadline
+        if self._connecting is not None:
+            task, self._connecting = self._connecting, None
+            task.cancel()
+        else:
+            self._broken("timeout_headers", "time")
+        return None
 
     def close(self) -> None:
         """Hang up."""
@@ -82,6 +119,9 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     # ── asyncio ────────────────────────────────────────────────────────────────────────────────
+
+    def _itself(self) -> Connection:
+        return self
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the loop."""
@@ -126,13 +166,10 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Called by the parser."""
         status = self._parser.get_status_code()
-        if status < 200:
-            return
-        self._result.status = status
-        self._headers_done = True
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = self._loop.call_at(self._deadline, self._expired)
+        if status >= 200:
+            self._result.status = status
+            self._headers_done = True
+            self._deadline = self._last
 
     def on_body(self, data: bytes) -> None:
         """Called by the parser."""
@@ -157,9 +194,6 @@ class Connection(asyncio.Protocol):
     def _framed(self) -> bool:
         return bool(self._result.header(b"content-length") or self._result.header(b"transfer-encoding"))
 
-    def _expired(self) -> None:
-        self._broken("timeout_headers", "time")
-
     def _broken(self, failure: str, truncated: str) -> None:
         """The exchange ends early: what came after the headers is kept as a cut body."""
         if self._headers_done and truncated:
@@ -168,10 +202,8 @@ class Connection(asyncio.Protocol):
         self._finish(failure)
 
     def _finish(self, failure: str) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._done is None:
+        done, self._done = self._done, None
+        if done is None:
             return
         result = self._result
         result.failure = failure
@@ -180,7 +212,6 @@ class Connection(asyncio.Protocol):
         if result.truncated == "length":
             surplus = self._body_size - self._settings.max_size
             result.body, result.raw = result.body[:-surplus], result.raw[:-surplus]
-        done, self._done = self._done, None
         self._chunks, self._body = [], []
         if not self.reusable:
             self.close()

@@ -11,15 +11,17 @@ from barkspider.core.errors import SettingsError
 from barkspider.core.settings import Settings
 from barkspider.fetch.addresses import AddressRules
 from barkspider.fetch.connection import Connection, Exchange
+from barkspider.fetch.deadlines import Deadlines
+from barkspider.fetch.decoding import decode
 from barkspider.fetch.dns import Resolution, Resolver
-from barkspider.fetch.headers import decoded, request_bytes, user_agent
+from barkspider.fetch.headers import common_headers, request_bytes
 from barkspider.url import Parts, split
 
 # What another try may cure. Everything else is the same tomorrow.
 TEMPORARY = frozenset({"timeout_connect", "timeout_headers", "connect_failed", "disconnected"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Response:
     """The end of one fetch: the exchange, what was sent, and the body without its encoding."""
 
@@ -46,9 +48,10 @@ class Fetcher:
         self._settings = settings.fetch
         self.rules = AddressRules(settings.network, settings.agent.contact)
         self._resolver = Resolver(settings.dns, self.rules)
-        self._agent = user_agent(settings.agent)
+        self._headers = common_headers(settings)
         self._tls = _tls_context(settings)
         self._loop = asyncio.get_running_loop()
+        self._deadlines = Deadlines()
         self._idle: OrderedDict[tuple[str, str, int, str], tuple[Connection, float]] = OrderedDict()
 
     async def resolve(self, host: str) -> Resolution:
@@ -60,15 +63,16 @@ class Fetcher:
         parts = split(url)
         default = 443 if parts.scheme == "https" else 80
         authority = parts.host if parts.port == default else f"{parts.host}:{parts.port}"
-        request = request_bytes(authority, parts.target, self._agent, cookie)
+        request = request_bytes(authority, parts.target, self._headers, cookie)
         exchange = await self._exchange(parts, address, request)
-        body, whole = decoded(exchange, self._settings.max_size)
+        body, whole = decode(exchange.body, exchange.header(b"content-encoding"), self._settings.max_size)
         return Response(url, address, request, exchange, body, whole and not exchange.truncated)
 
     async def close(self) -> None:
         """Hang up everywhere."""
         while self._idle:
             self._idle.popitem()[1][0].close()
+        self._deadlines.close()
         await self._resolver.close()
 
     async def _exchange(self, parts: Parts, address: str, request: bytes) -> Exchange:
@@ -83,8 +87,12 @@ class Fetcher:
             if exchange.failure != "disconnected" or exchange.raw:
                 return self._keep(key, kept, exchange)
             # The server closed the idle connection as we wrote: nothing was answered, so ask again.
+        connection = Connection(self._settings, self._deadlines, self._loop)
+        tls = self._tls if parts.scheme == "https" else None
         try:
-            connection = await self._connect(parts, address)
+            await connection.connect(
+                address, self.rules.port(address, parts.port), tls, parts.host.strip("[]")
+            )
         except TimeoutError:
             return Exchange(failure="timeout_connect")
         except ssl.SSLError:
@@ -92,18 +100,6 @@ class Fetcher:
         except OSError:
             return Exchange(failure="connect_failed")
         return self._keep(key, connection, await _carry(connection, request, deadline))
-
-    async def _connect(self, parts: Parts, address: str) -> Connection:
-        tls = self._tls if parts.scheme == "https" else None
-        async with asyncio.timeout(self._settings.connect_timeout):
-            _, connection = await self._loop.create_connection(
-                lambda: Connection(self._settings),
-                address,
-                self.rules.port(address, parts.port),
-                ssl=tls,
-                server_hostname=parts.host.strip("[]") if tls else None,
-            )
-        return connection
 
     def _keep(self, key: tuple[str, str, int, str], connection: Connection, exchange: Exchange) -> Exchange:
         if connection.reusable and connection.open:

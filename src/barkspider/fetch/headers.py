@@ -1,4 +1,4 @@
-"""What headers say: the request we send, when to come back, cookies, and how a body is packed."""
+"""What headers say: the request we send, when to come back, and cookies."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ import re
 from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 
-from isal import isal_zlib
-from isal.igzip_lib import IsalError
-
-from barkspider.core.settings import Agent
+from barkspider.core.settings import Agent, Settings
 from barkspider.fetch.connection import Exchange
 
 
@@ -23,18 +20,23 @@ def user_agent(agent: Agent) -> str:
     return f"{agent.name}/{version('barkspider')}{contact}"
 
 
-def request_bytes(authority: str, target: str, agent: str, cookie: str) -> bytes:
-    """A GET request. `authority` and `target` come from a parsed URL, so they hold no line breaks."""
+def common_headers(settings: Settings) -> str:
+    """The headers that every request of a crawl has."""
     lines = [
-        f"GET {target} HTTP/1.1",
-        f"Host: {authority}",
-        f"User-Agent: {agent}",
+        f"User-Agent: {user_agent(settings.agent)}",
         "Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.5",
-        "Accept-Encoding: gzip",
     ]
-    if cookie:
-        lines.append(f"Cookie: {cookie}")
-    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+    if settings.fetch.encodings:
+        lines.append(f"Accept-Encoding: {', '.join(settings.fetch.encodings)}")
+    if not settings.fetch.idle_connections:
+        lines.append("Connection: close")
+    return "\r\n".join(lines)
+
+
+def request_bytes(authority: str, target: str, headers: str, cookie: str) -> bytes:
+    """A GET request. `authority` and `target` come from a parsed URL, so they hold no line breaks."""
+    extra = f"\r\nCookie: {cookie}" if cookie else ""
+    return f"GET {target} HTTP/1.1\r\nHost: {authority}\r\n{headers}{extra}\r\n\r\n".encode("latin-1")
 
 
 def retry_after(exchange: Exchange, wall: float) -> float | None:
@@ -69,23 +71,3 @@ def cookies(exchange: Exchange) -> str:
             if b"=" in pair and len(pair) <= 4096 and pair.isascii() and pair.decode().isprintable():
                 pairs.append(pair.decode())
     return "; ".join(pairs)
-
-
-def decoded(exchange: Exchange, most: int) -> tuple[bytes, bool]:
-    """The body without its Content-Encoding, at most `most` bytes, and whether all of it is there.
-
-    A body that is not packed as its header says is given as it came.
-
-    >>> decoded(Exchange(body=b"plain"), 10)
-    (b'plain', True)
-    """
-    encoding = exchange.header(b"content-encoding").lower()
-    window = {"gzip": 31, "x-gzip": 31, "deflate": 15}.get(encoding)
-    if window is None:
-        return exchange.body, True
-    unpacker = isal_zlib.decompressobj(wbits=window)
-    try:
-        body = unpacker.decompress(exchange.body, most)
-    except IsalError:  # type: ignore[misc]  # isal's stubs take the type for an instance
-        return exchange.body, False
-    return body or exchange.body, unpacker.eof
