@@ -193,3 +193,22 @@ def test_thousands_of_rules_stay_quick() -> None:
         assert found.allows("/x/19999/")
         assert not found.allows("/19999/x")
     assert time.process_time() - started < 0.2
+
+
+@pytest.mark.parametrize(
+    ("rules", "target", "allowed"),
+    [
+        ("Disallow: /private/", "/%70rivate/y", False),
+        ("Disallow: /%70riv/", "/priv/a", False),
+        ("Disallow: /t%7Eilde", "/t~ilde", False),
+        ("Disallow: /t~ilde", "/t%7eilde", False),
+        ("Disallow: /a%2Fb", "/a/b", True),
+        ("Disallow: /a/b", "/a%2Fb", True),
+        ("Disallow: /\nAllow: /%62", "/b", False),
+        ("Disallow: /\nAllow: /b", "/%62", False),
+        ("Disallow: /\nAllow: /b", "/b", True),
+    ],
+)
+def test_an_escape_that_need_not_be_is_no_way_around_a_rule(rules: str, target: str, allowed: bool) -> None:
+    parsed = RobotsRules.parse(f"User-agent: *\n{rules}\n".encode(), "barkspider")
+    assert parsed.allows(target) == allowed

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 _LOWER_ESCAPE = re.compile(r"%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f])")
+_UNRESERVED_ESCAPE = re.compile(r"%(2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])", re.IGNORECASE)
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
@@ -20,6 +21,15 @@ def upper_escapes(target: str) -> str:
     '/%E3%83%84/100%'
     """
     return _LOWER_ESCAPE.sub(lambda match: match[0].upper(), target) if "%" in target else target
+
+
+def plain_escapes(target: str) -> str:
+    """Escapes of letters, digits and `-._~` undone: they mean the same as the characters (RFC 3986, 2.3).
+
+    >>> plain_escapes("/%70rivate/%7Ea%2Fb")
+    '/private/~a%2Fb'
+    """
+    return _UNRESERVED_ESCAPE.sub(lambda match: chr(int(match[1], 16)), target) if "%" in target else target
 
 
 def escape(pattern: str) -> str:

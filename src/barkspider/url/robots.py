@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from barkspider.url.patterns import PathPattern, upper_escapes
+from barkspider.url.patterns import PathPattern, plain_escapes, upper_escapes
 
 # RFC 9309, section 2.5: at least 500 kibibytes must be read.
 MAX_SIZE = 500 * 1024
@@ -42,7 +42,7 @@ class RobotsRules:
     (True, False, 2.0)
     """
 
-    __slots__ = ("_lengths", "_literals", "_prefixes", "_wild", "crawl_delay", "sitemaps")
+    __slots__ = ("_lengths", "_literals", "_plain", "_prefixes", "_wild", "crawl_delay", "sitemaps")
 
     def __init__(
         self,
@@ -53,6 +53,9 @@ class RobotsRules:
         """`rules` are pairs of "is it Allow" and a non-empty pattern."""
         self.crawl_delay = crawl_delay
         self.sitemaps = sitemaps
+        rules = list(rules)
+        unescaped = [(allow, plain_escapes(text)) for allow, text in rules]
+        self._plain = RobotsRules(unescaped) if unescaped != rules else None
         # Most rules are plain prefixes, kept in a dictionary; Allow wins between equals.
         self._literals: dict[str, bool] = {}
         wild: list[tuple[int, bool, PathPattern]] = []
@@ -90,7 +93,15 @@ class RobotsRules:
         >>> RobotsRules([(False, "/"), (True, "/*.html$")]).allows("/a.html")
         True
         """
-        target = upper_escapes(target)
+        if not self._match(upper_escapes(target)):
+            return False
+        # RFC 9309 (2.2.2) takes %62 for b, Google's parser does not: what either reading forbids is forbidden.
+        plain = plain_escapes(target)
+        if self._plain is not None:
+            return self._plain._match(upper_escapes(plain))
+        return plain == target or self._match(upper_escapes(plain))
+
+    def _match(self, target: str) -> bool:
         if not target.startswith(self._prefixes) or target == "/robots.txt":
             return True
         longest, verdict = -1, True
