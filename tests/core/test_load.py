@@ -54,7 +54,21 @@ def test_later_sources_win(tmp_path: Path) -> None:
         ("network.allow=127.0.0.1/8", "is not a network"),
         ("network.ports=127.0.0.0/8:80", "is not a port rule"),
         ("agent.name=a b", "letters, digits"),
-        ("agent.contact=a\r\nX: y", "printable ASCII"),
+        ("dns.servers=x", "like 9.9.9.9"),
+        ("dns.servers=127.0.0.1:x", "like 9.9.9.9"),
+        ("dns.servers=127.0.0.1:99999", "like 9.9.9.9"),
+        ("dns.servers=[", "like 9.9.9.9"),
+        ("dns.timeout=" + "9" * 30 + "d", "longer than 100 years"),
+        ("fetch.max_size=" + "9" * 400 + "MB", "more than any disk"),
+        ("fetch.timeout=0s", "out of range"),
+        ("fetch.max_size=0B", "out of range"),
+        ("sydney.sample=" + "9" * 30, "out of range"),
+        ("scope.ports=70000", "out of range"),
+        ("scope.schemes=", "nothing to crawl"),
+        ("scope.include_hosts=\udcff", "cannot be printed"),
+        ("url.index_names=a\x00b", "cannot be printed"),
+        ("agent.contact=a\r\nX: y", "cannot be printed"),
+        ("agent.contact=ü@b.example", "printable ASCII"),
     ],
 )
 def test_a_wrong_option_is_refused_with_what_would_be_right(option: str, message: str) -> None:
@@ -80,6 +94,17 @@ def test_a_wrong_file_is_refused_with_what_would_be_right(text: str, message: st
     file.write_text(text)
     with pytest.raises(SettingsError, match=message):
         load_settings(file=file)
+
+
+def test_a_wrong_option_is_refused_even_when_a_later_one_wins() -> None:
+    with pytest.raises(SettingsError, match="is not a duration"):
+        load_settings(options=["limits.time=3q", "limits.time=3s"])
+
+
+def test_a_byte_order_mark_is_no_harm(tmp_path: Path) -> None:
+    file = tmp_path / "crawl.toml"
+    file.write_bytes(b"\xef\xbb\xbf[sydney]\nsample = 3\n")
+    assert load_settings(file=file).sydney.sample == 3
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:

@@ -69,6 +69,9 @@ def load_settings(
         name, equals, text = option.partition("=")
         if not equals:
             raise SettingsError(f"--set {option!r} has no value; write it like politeness.host_delay=5s")
+        replace(
+            Settings(), {name.strip(): _Text(text.strip())}
+        )  # a wrong one is refused even if a later one wins
         values[name.strip()] = _Text(text.strip())
     values.update(overrides or {})
     return replace(Settings(), values)
@@ -147,7 +150,7 @@ def _fields() -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
 
 def _read_file(file: Path) -> dict[str, Any]:
     try:
-        document = tomllib.loads(file.read_text("utf-8"))
+        document = tomllib.loads(file.read_text("utf-8-sig"))
     except OSError as error:
         raise SettingsError(f"cannot read settings file {file}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -199,6 +202,10 @@ def _convert_one(name: str, kind: Any, field: dataclasses.Field[Any], value: Any
     except SettingsError as error:
         raise SettingsError(f"{name}: {error}") from error
     choices, low, high = (field.metadata.get(key) for key in ("choices", "low", "high"))
+    if kind is int and high is None:
+        high = 2**62  # more does not fit the arrays that it ends up in
+    if kind is str and not result.isprintable():
+        raise SettingsError(f"{name}: {result!r} has characters that cannot be printed")
     if choices and result not in choices:
         raise SettingsError(f"{name}: {result!r} is not one of {', '.join(choices)}")
     if (low is not None and result < low) or (high is not None and result > high):
@@ -217,11 +224,32 @@ def _check(settings: Settings) -> Settings:
             parse_port_rule(rule)
     except SettingsError as error:
         raise SettingsError(f"network: {error}") from error
+    for server in settings.dns.servers:
+        _check_name_server(server)
+    if not settings.scope.schemes:
+        raise SettingsError("scope.schemes: name http, https or both; without one there is nothing to crawl")
     if not re.fullmatch(r"[A-Za-z0-9_-]+", settings.agent.name):
         raise SettingsError("agent.name: use letters, digits, - and _ only, as robots.txt can name no other")
     if not re.fullmatch(r"[\x20-\x7e]*", settings.agent.contact):
         raise SettingsError("agent.contact: use printable ASCII only, it is sent in a header")
     return settings
+
+
+def _check_name_server(text: str) -> None:
+    address, port = text, "53"
+    if text.startswith("["):
+        address, _, rest = text[1:].partition("]")
+        port = rest.removeprefix(":") or port
+    elif text.count(":") == 1:
+        address, _, port = text.partition(":")
+    try:
+        ipaddress.ip_address(address)
+        if not 0 < int(port) < 65536:
+            raise ValueError(port)
+    except ValueError as error:
+        raise SettingsError(
+            f"dns.servers: write {text!r} like 9.9.9.9, 127.0.0.1:5353 or [::1]:53"
+        ) from error
 
 
 def parse_network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:

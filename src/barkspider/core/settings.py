@@ -18,12 +18,12 @@ def _setting(default: Any, help: str, **constraints: Any) -> Any:  # noqa: A002
     return field(default=default, metadata={"help": help, **constraints})
 
 
-def _duration(text: str, help: str) -> Any:  # noqa: A002
-    return _setting(parse_duration(text), help, unit="duration", low=0.0)
+def _duration(text: str, help: str, low: float = 0.0) -> Any:  # noqa: A002
+    return _setting(parse_duration(text), help, unit="duration", low=low)
 
 
-def _size(text: str, help: str) -> Any:  # noqa: A002
-    return _setting(parse_size(text), help, unit="size", low=0)
+def _size(text: str, help: str, low: int = 1000) -> Any:  # noqa: A002
+    return _setting(parse_size(text), help, unit="size", low=low)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Scope:
     )
     schemes: tuple[str, ...] = _setting(("http", "https"), "Schemes to crawl", choices=("http", "https"))
     ports: tuple[int, ...] = _setting(
-        (), "Ports to crawl; empty means all but those of other protocols (25, 6379 …)"
+        (), "Ports to crawl; empty means all but those of other protocols (25, 6379 …)", low=1, high=65535
     )
     include_hosts: tuple[str, ...] = _setting((), "Host names, or *.name for a host and all below it")
     exclude_hosts: tuple[str, ...] = _setting((), "As include_hosts; exclusion wins")
@@ -141,9 +141,9 @@ class Limits:
 class Fetch:
     """What one request may cost."""
 
-    timeout: float = _duration("60s", "Whole fetch, from connecting to the last byte")
-    connect_timeout: float = _duration("10s", "Connecting, with TLS")
-    header_timeout: float = _duration("15s", "From the request to the end of the headers")
+    timeout: float = _duration("60s", "Whole fetch, from connecting to the last byte", low=0.01)
+    connect_timeout: float = _duration("10s", "Connecting, with TLS", low=0.01)
+    header_timeout: float = _duration("15s", "From the request to the end of the headers", low=0.01)
     max_size: int = _size(
         "2MB", "Bytes of a body, as sent and as decoded; the rest is cut off and the cut recorded"
     )
@@ -167,7 +167,7 @@ class Dns:
     servers: tuple[str, ...] = _setting(
         (), "Name servers as address or address:port; empty means the system's"
     )
-    timeout: float = _duration("5s", "One try")
+    timeout: float = _duration("5s", "One try", low=0.01)
     tries: int = _setting(3, "Tries before a name counts as unresolved", low=1, high=10)
 
 

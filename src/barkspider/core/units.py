@@ -15,6 +15,8 @@ _BYTES: dict[str, int] = {"B": 1} | {
     for power, prefix in enumerate("KMGT", start=1)
     for suffix, base in (("B", 1000), ("iB", 1024))
 }
+_MOST_SECONDS = 100 * 366 * 86400.0
+_MOST_BYTES = 1e18
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?i?B)", re.ASCII)
 
@@ -28,7 +30,10 @@ def parse_duration(text: str) -> float:
     parts = _DURATION_PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise SettingsError(f"{text!r} is not a duration; write it like 40s, 250ms, 1h30m or 7d")
-    return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    if seconds > _MOST_SECONDS:
+        raise SettingsError(f"{text[:20]} is longer than 100 years")
+    return seconds
 
 
 def format_duration(seconds: float) -> str:
@@ -57,7 +62,10 @@ def parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text)
     if match is None:
         raise SettingsError(f"{text!r} is not a size; write it like 2MB, 500KiB or 1.5GB")
-    return round(float(match[1]) * _BYTES[match[2]])
+    size = float(match[1]) * _BYTES[match[2]]
+    if size > _MOST_BYTES:
+        raise SettingsError(f"{text[:20]} is more than any disk holds")
+    return round(size)
 
 
 def format_size(size: int) -> str:
