@@ -11,6 +11,8 @@ This module is the public API and nothing else:
 docs/architecture.md tells how it works inside.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from barkspider.core.errors import (
     BarkspiderError,
     JobError,
@@ -21,7 +23,9 @@ from barkspider.core.errors import (
 )
 from barkspider.core.load import load_settings
 from barkspider.core.settings import Settings
-from barkspider.engine import Statistics, crawl
+
+if TYPE_CHECKING:
+    from barkspider.engine import Statistics, crawl
 
 __all__ = [
     "BarkspiderError",
@@ -35,3 +39,12 @@ __all__ = [
     "crawl",
     "load_settings",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # The engine takes a second to import: only those wait for it who crawl.
+    if name in ("Statistics", "crawl"):
+        from barkspider import engine
+
+        return getattr(engine, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

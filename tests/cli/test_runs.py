@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -106,7 +108,7 @@ def test_a_summary_for_people(served: RunningWeb, tmp_path: Path) -> None:
     assert f"jobs/{job.name}/archive" in output
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_cleanly(served: RunningWeb, tmp_path: Path, number: signal.Signals) -> None:
     process = start(
         "crawl", served.web.seeds(1)[0], "--json", "--job", "j", *options(served), folder=tmp_path
@@ -144,6 +146,74 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
             code, output, _ = end(process)
     assert code == 0
     assert json.loads(output)["stopped_by"] == "signal"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_a_closed_stream_is_no_harm(served: RunningWeb, tmp_path: Path, closed: str) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "barkspider.cli",
+        "crawl",
+        served.web.seeds(1)[0],
+        "--pages",
+        "5",
+        "--job",
+        "j",
+    ]
+    shell = f"exec {shlex.join([*command, *options(served)])} {closed}"
+    done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, timeout=60)
+    assert done.returncode == 0
+    assert len(archived(tmp_path / "j", "pages")) == 5
+
+
+def test_a_terminal_that_knows_ascii_only(served: RunningWeb, tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "barkspider.cli",
+        "crawl",
+        served.web.seeds(1)[0],
+        "--pages",
+        "5",
+        *options(served),
+    ]
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    done = subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_what_was_fetched_is_on_disk_while_the_crawl_goes_on(served: RunningWeb, tmp_path: Path) -> None:
+    slow = ("--set", "politeness.host_delay=1h")
+    process = start(
+        "crawl",
+        served.web.seeds(1)[0],
+        "--job",
+        "j",
+        "--scope",
+        "page",
+        *options(served),
+        *slow,
+        folder=tmp_path,
+    )
+    limit = time.monotonic() + 30
+    while not any(path.stat().st_size for path in (tmp_path / "j" / "archive").glob("robots-*.open")):
+        assert time.monotonic() < limit
+        time.sleep(0.05)
+    process.kill()
+    end(process)
+
+
+def test_a_full_disk_gives_a_line_and_a_summary(served: RunningWeb, tmp_path: Path) -> None:
+    limited = f"ulimit -f 60; exec {shlex.quote(sys.executable)} -m barkspider.cli crawl {served.web.seeds(1)[0]} --json --job j "
+    done = subprocess.run(
+        ["bash", "-c", "trap '' XFSZ; " + limited + shlex.join(options(served))],
+        cwd=tmp_path, capture_output=True, timeout=60, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "cannot write" in done.stderr
+    assert json.loads(done.stdout)["stopped_by"] == "disk"
 
 
 def test_the_demo(tmp_path: Path) -> None:

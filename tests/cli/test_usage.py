@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from barkspider.cli import main
+from barkspider.cli.crawl import read_seeds
 from barkspider.core.settings import Settings
 from barkspider.engine import Job
 from barkspider.storage.env import Env
@@ -134,7 +135,32 @@ def test_a_crawl_that_gets_nothing_says_so(
         "politeness.obey_robots=false",
     )
     assert run(monkeypatch, "crawl", "http://127.0.0.1:9/", "--allow-network", "127.0.0.0/8", *quick) == 2 - 1
-    assert "no page could be fetched (port 1)" in capsys.readouterr().err
+    assert "no page could be fetched (out of scope: port 1)" in capsys.readouterr().err
+
+
+def test_a_crawl_without_a_page_names_the_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    nobody = ("http://127.0.0.1:8099/", "--allow-network", "127.0.0.0/8", "--for", "300ms")
+    assert run(monkeypatch, "crawl", *nobody) == 1
+    assert "no page could be fetched (robots.txt: connect_failed 1)" in capsys.readouterr().err
+
+
+def test_comments_and_a_byte_order_mark_in_a_file_of_seeds(tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_bytes(b"\xef\xbb\xbfhttp://a.example/x#y # mine\n  # none\nhttp://b.example/\t# tab\n")
+    found = [text for text, _ in read_seeds([], seeds)]
+    assert found == ["http://a.example/x#y", "http://b.example/"]
+
+
+def test_no_command_prints_the_help(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch) == 2
+    output = capsys.readouterr()
+    assert "Usage" in output.out + output.err
+    assert "barkspider: " not in output.err
 
 
 def test_version_and_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

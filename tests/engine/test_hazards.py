@@ -60,6 +60,9 @@ def crawler(served: RunningWeb, tmp_path: Path) -> Crawler:
         job = tmp_path / hazard
         statistics = crawl(found.entries(), job, load_settings(options=[*settings, *SHORT, *options]))
         check_warcs(job)
+        one = statistics
+        ends = one.pages + one.redirects + one.queued + one.in_flight + one.dropped
+        assert one.discovered == ends + sum(one.refused.values()) + sum(one.failed.values())
         return Found(statistics, archived(job, "pages"), read_log(served.log_path)[before:], found.names)
 
     return run

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from barkspider.core.load import load_settings
-from barkspider.fetch import Fetcher, Response, cookies, retry_after
+from barkspider.fetch import STALE, Fetcher, Response, cookies, retry_after
 
 Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
@@ -169,7 +169,7 @@ def test_a_connection_serves_its_host_again() -> None:
     assert connections == 1
 
 
-def test_a_connection_that_the_server_closed_is_replaced() -> None:
+def test_a_request_on_a_dead_connection_is_not_sent_again_behind_the_callers_back() -> None:
     connections = 0
 
     async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -181,8 +181,8 @@ def test_a_connection_that_the_server_closed_is_replaced() -> None:
         writer.transport.abort()
 
     responses = fetch(script, "/1", "/2", "/3")
-    assert [response.exchange.failure for response in responses] == ["", "", ""]
-    assert connections == 3
+    assert [response.exchange.failure for response in responses] == ["", STALE, ""]
+    assert connections == 2
 
 
 def test_nothing_connects_to_an_address_that_was_not_opened() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barkspider.core.events import FetchPage, PageFetched
 from barkspider.core.load import load_settings
 from barkspider.core.records import Flag
 from barkspider.frontier import Sydney
@@ -207,7 +208,7 @@ def test_temporary_failures_are_tried_again_with_growing_pauses(sydney: Make) ->
     assert [
         later - sooner >= pause for sooner, later, pause in zip(times, times[1:], (10, 20), strict=False)
     ] == [True] * 2
-    assert (frontier.counters.fetched, frontier.counters.failed) == (1, {"x": 1})
+    assert (frontier.counters.pages, frontier.counters.failed) == (1, {"x": 1})
     assert web.times("http://b.example/") == 3
 
 
@@ -295,7 +296,40 @@ def test_the_limit_of_pages_is_exact(sydney: Make, limit: int) -> None:
     web = VirtualWeb(pages)
     frontier = sydney(limits__pages=limit)
     web.run(frontier, batch("http://h0.example/0"))
-    assert frontier.counters.fetched == limit
+    assert frontier.counters.pages == limit
+
+
+def test_redirects_that_lead_nowhere_do_not_use_up_the_limit_of_pages(sydney: Make) -> None:
+    pages: dict[str, Any] = random_web(hosts=5, pages=100, links=10, seed=8)
+    web = VirtualWeb(pages)
+    answer = web.page
+
+    def page(asked: FetchPage, url: str) -> PageFetched:
+        return PageFetched(asked, 302) if int(url.rpartition("/")[2]) % 4 == 3 else answer(asked, url)
+
+    web.page = page  # type: ignore[method-assign]
+    frontier = sydney(limits__pages=40)
+    web.run(frontier, batch("http://h0.example/0"))
+    assert frontier.counters.pages == 40
+    assert frontier.counters.redirects > 0
+
+
+def test_a_slow_page_does_not_hold_up_the_limit_of_pages(sydney: Make) -> None:
+    pages: dict[str, Any] = {f"http://h{n}.example/": [] for n in range(20)}
+    web = VirtualWeb(pages, slow={"http://h3.example/": 1000.0})
+    frontier = sydney(limits__pages=10)
+    assert web.run(frontier, batch(*pages)) < 30
+    assert frontier.counters.pages == 10
+
+
+def test_a_dead_connection_costs_another_turn_and_nothing_else(sydney: Make) -> None:
+    pages = {"http://a.example/": ["http://a.example/1"], "http://a.example/1": []}
+    web = VirtualWeb(pages, stale={"http://a.example/", "http://a.example/robots.txt"})
+    frontier = sydney()
+    web.run(frontier, batch("http://a.example/"))
+    assert web.times("http://a.example/") == web.times("http://a.example/robots.txt") == 2
+    assert web.closest(by=1) >= 2.0
+    assert (frontier.counters.pages, frontier.counters.failed) == (2, {})
 
 
 def test_a_queue_limit_holds_and_what_is_dropped_may_come_back(sydney: Make) -> None:

@@ -58,6 +58,8 @@ class VirtualWeb:
     digests: Mapping[str, int] = field(default_factory=dict)
     requests: list[tuple[float, str, str, str]] = field(default_factory=list)  # time, host, address, URL
     cookies: dict[str, str] = field(default_factory=dict)  # sent with the last request for a URL
+    stale: set[str] = field(default_factory=set)  # URLs whose first request finds a dead connection
+    slow: Mapping[str, float] = field(default_factory=dict)  # latency by URL
 
     def run(
         self, frontier: Frontier, seeds: UrlBatch, until: float = math.inf, validate: bool = True
@@ -73,7 +75,9 @@ class VirtualWeb:
             if validate:
                 frontier.validate()
             for instruction in instructions:
-                heapq.heappush(coming, (now + self.latency, next(order), self.answer(now, instruction)))
+                answer = self.answer(now, instruction)
+                url = instruction.row.url.decode() if isinstance(instruction, FetchPage) else ""
+                heapq.heappush(coming, (now + self.slow.get(url, self.latency), next(order), answer))
             if frontier.finished() or now > until:
                 return now
             times = [wake, *([coming[0][0]] if coming else [])]
@@ -90,14 +94,17 @@ class VirtualWeb:
             return HostResolved(instruction, (address,))
         url = instruction.url if isinstance(instruction, FetchRobots) else instruction.row.url.decode()
         self.requests.append((now, split(url).host, instruction.address, url))
+        stale = url in self.stale and self.times(url) == 1
         if isinstance(instruction, FetchRobots):
+            if stale:
+                return RobotsFetched(instruction, 0, stale=True)
             said = self.robots.get(url.removesuffix("/robots.txt"), 404)
             if isinstance(said, int):
                 return RobotsFetched(instruction, said)
             if isinstance(said, str):
                 return RobotsFetched(instruction, 301, redirect=said)
             return RobotsFetched(instruction, 200, said)
-        return self.page(instruction, url)
+        return PageFetched(instruction, failure="stale", stale=True) if stale else self.page(instruction, url)
 
     def page(self, asked: FetchPage, url: str) -> PageFetched:
         self.cookies[url] = asked.trail.cookie

@@ -6,6 +6,8 @@ else; no traceback reaches a user.
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 
 from barkspider.core.errors import BarkspiderError
@@ -13,19 +15,13 @@ from barkspider.core.errors import BarkspiderError
 
 def main() -> None:
     """The entry point of the `barkspider` program."""
-    import typer  # here, and not above: importing `barkspider.cli` should cost nothing
-
-    from barkspider.cli.app import app
-
+    _prepare_streams()
     try:
-        code = app(standalone_mode=False)
-    except typer.TyperException as error:
-        _complain(f"{error.format_message()} (see barkspider --help)")
-        code = 2
+        code = _run()
     except BarkspiderError as error:
         _complain(str(error))
         code = error.exit_code
-    except (KeyboardInterrupt, typer.Abort):
+    except KeyboardInterrupt:
         _complain("interrupted")
         code = 1
     except BrokenPipeError:  # the reader of our output has left
@@ -35,6 +31,34 @@ def main() -> None:
         _complain(f"{error.strerror}: {error.filename}" if error.filename else str(error))
         code = 1
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _run() -> object:
+    import typer  # here, and not above, so that Ctrl-C during the imports is caught as well
+
+    from barkspider.cli.app import app
+
+    try:
+        return app(standalone_mode=False)
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except typer.TyperException as error:
+        message = error.format_message()
+        if message:  # a bare `barkspider` has printed its help instead
+            _complain(f"{message} (see barkspider --help)")
+        return 2
+
+
+def _prepare_streams() -> None:
+    """Make sure of three open streams (uvloop aborts without them) that can write any text."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def _complain(message: str) -> None:

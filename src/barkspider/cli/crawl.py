@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ import typer
 from barkspider.core.errors import UsageError
 from barkspider.core.load import load_settings, replace
 from barkspider.url import split
+
+_COMMENT = re.compile(r"(?:^|\s)#.*")  # a # within a URL begins a fragment
 
 
 def crawl(
@@ -28,11 +31,11 @@ def crawl(
         list[str] | None, typer.Option("--set", metavar="A.B=C", help="One setting; may be repeated.")
     ] = None,
     job: Annotated[Path | None, typer.Option(help="The folder to make for this crawl.")] = None,
-    pages: Annotated[int | None, typer.Option(help="Stop after this many pages.")] = None,
+    pages: Annotated[int | None, typer.Option(help="Stop after this many pages; 0 means no limit.")] = None,
     for_: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="Stop after this time, such as 90s or 1h.")
     ] = None,
-    depth: Annotated[int | None, typer.Option(help="Most links from a seed.")] = None,
+    depth: Annotated[int | None, typer.Option(help="Most links from a seed; 0 means no limit.")] = None,
     allow_network: Annotated[
         list[str] | None,
         typer.Option(
@@ -66,9 +69,15 @@ def crawl(
     folder = job or Path("jobs") / f"{split(starts[0]).host.strip('[]')}-{time.strftime('%Y%m%d-%H%M%S')}"
     title = f"barkspider: {starts[0]}" + (f" and {len(starts) - 1:,} more" if len(starts) > 1 else "")
     statistics = run_crawl(settings, starts, folder, json_, title)
-    if not statistics.pages and statistics.stopped_by == "done":
-        why = reasons(statistics.failed | statistics.refused | statistics.out_of_scope)
-        typer.echo(f"barkspider: no page could be fetched ({why or 'no seed in scope'})", err=True)
+    if not statistics.pages and statistics.stopped_by != "signal":
+        parts = {
+            "failed": statistics.failed,
+            "refused": statistics.refused,
+            "robots.txt": statistics.robots_failed,
+            "out of scope": statistics.out_of_scope,
+        }
+        why = "; ".join(f"{name}: {reasons(counts)}" for name, counts in parts.items() if counts)
+        typer.echo(f"barkspider: no page could be fetched ({why or 'no answer in time'})", err=True)
         return 1
     return 0
 
@@ -79,12 +88,12 @@ def read_seeds(urls: list[str], file: Path | None) -> Iterator[tuple[str, str]]:
     if file is None:
         return
     try:
-        lines = file.read_text("utf-8").splitlines()
+        lines = file.read_text("utf-8-sig").splitlines()
     except OSError as error:
         raise UsageError(f"cannot read seeds file {file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"seeds file {file} is not UTF-8 text") from error
     for number, line in enumerate(lines, start=1):
-        text = line.strip()
-        if text and not text.startswith("#"):
+        text = _COMMENT.sub("", line).strip()
+        if text:
             yield text, f"{file}:{number}: "

@@ -57,11 +57,13 @@ async def _run(
             highlight=False,
             soft_wrap=True,
         )
+    if crawl.fault is not None:
+        raise crawl.fault
     return statistics
 
 
 def _handle_signals(crawl: Crawl) -> None:
-    """The first Ctrl-C or SIGTERM stops cleanly, a second one at once."""
+    """The first Ctrl-C, SIGTERM or SIGHUP stops cleanly, a second one at once."""
     asked = 0
 
     def handle() -> None:
@@ -73,7 +75,7 @@ def _handle_signals(crawl: Crawl) -> None:
         else:
             crawl.abort()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         asyncio.get_running_loop().add_signal_handler(number, handle)
 
 
@@ -135,6 +137,7 @@ def summary(statistics: Statistics, title: str) -> Table:
             "pages": "the limit of pages",
             "time": "the limit of time",
             "signal": "a signal",
+            "disk": "the disk",
         }.get(statistics.stopped_by, statistics.stopped_by),
     }
     for name, value in rows.items():

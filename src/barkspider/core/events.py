@@ -75,7 +75,7 @@ class HostResolved:
 class RobotsFetched:
     """An answer to a request for robots.txt.
 
-    `status` is 0 when there was no answer; `redirect` the target of a 3xx.
+    `status` is 0 when there was no answer; `redirect` the target of a 3xx; `stale` as for a page.
     """
 
     asked: FetchRobots
@@ -83,6 +83,7 @@ class RobotsFetched:
     body: bytes = b""
     redirect: str = ""
     retry_after: float | None = None
+    stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,9 @@ class PageFetched:
     """How the fetch of a page ended.
 
     `failure` is "" for a page or a redirect, else a short name such as http_404 or timeout_connect;
-    `temporary` says that another try may go better. `digest` is 64 bits of the payload's digest.
+    `temporary` says that another try may go better. `digest` is 64 bits of the payload's digest. `stale`
+    says that an idle connection had died before it carried the request: nothing can be said of the page,
+    it is asked for again at its host's next turn.
     """
 
     asked: FetchPage
@@ -110,6 +113,7 @@ class PageFetched:
     links: UrlBatch | None = None
     redirect: Redirect | None = None
     digest: int = 0
+    stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,8 @@ class Counters:
     """
 
     discovered: int = 0
-    fetched: int = 0
+    pages: int = 0
+    redirects: int = 0
     queued: int = 0
     in_flight: int = 0
     dropped: int = 0
@@ -141,7 +146,8 @@ class Counters:
     def balanced(self) -> bool:
         """Whether every URL is accounted for."""
         return self.discovered == (
-            self.fetched
+            self.pages
+            + self.redirects
             + self.queued
             + self.in_flight
             + self.dropped

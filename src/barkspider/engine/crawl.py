@@ -11,13 +11,14 @@ import asyncio
 import resource
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import uvloop
 
 from barkspider.archive import WarcWriter
 from barkspider.core.clock import Clock, SystemClock
-from barkspider.core.errors import StorageError
+from barkspider.core.errors import StorageError, UsageError
 from barkspider.core.events import (
     FetchPage,
     FetchRobots,
@@ -40,23 +41,32 @@ from barkspider.fetch import Fetcher, user_agent
 from barkspider.frontier import Sydney
 from barkspider.storage.env import Env
 
+_FLUSH_INTERVAL = 1.0  # seconds
 
-def crawl(seeds: Sequence[str], folder: Path | str, settings: Settings | None = None) -> Statistics:
+
+def crawl(seeds: str | Sequence[str], folder: Path | str, settings: Settings | None = None) -> Statistics:
     """Crawl from seeds into a new job folder and return what was done. Blocks until the crawl ends.
 
     Raises `UsageError` for a seed, setting or folder that cannot be used, `StorageError` when the disk
     refuses. README.md shows a call.
     """
     chosen = settings or Settings()
-    starts = canonical_seeds(chosen, ((seed, "") for seed in seeds))
+    starts = canonical_seeds(chosen, ((seed, "") for seed in ([seeds] if isinstance(seeds, str) else seeds)))
+    with suppress(RuntimeError):
+        asyncio.get_running_loop()
+        raise UsageError("barkspider.crawl runs a loop of its own: call it outside of a running event loop")
 
     async def run() -> Statistics:
         await check_hosts(chosen, starts)
         job = Job.create(Path(folder), chosen, Env())
         try:
-            return await Crawl(job, starts).run()
+            crawl = Crawl(job, starts)
+            statistics = await crawl.run()
         finally:
             job.close()
+        if crawl.fault is not None:
+            raise crawl.fault
+        return statistics
 
     return uvloop.run(run())
 
@@ -84,7 +94,7 @@ class Crawl:
         self._outcomes: list[Outcome] = [Seeds(self._links.seeds())]
         self._news = asyncio.Event()
         self._under_way: set[asyncio.Task[None]] = set()
-        self._fault: StorageError | None = None
+        self.fault: StorageError | None = None  # what the disk refused, if that ended the crawl
         self._stopped_by = ""
         self._started = self._clock.monotonic()
 
@@ -95,14 +105,14 @@ class Crawl:
         limit = self._job.settings.limits.time
         loop = asyncio.get_running_loop()
         timer = loop.call_later(limit, self.stop, "time") if limit else None
+        self._flush()
         try:
             await self._loop()
         finally:
             if timer is not None:
                 timer.cancel()
+            self._flusher.cancel()
             await self._close()
-        if self._fault is not None:
-            raise self._fault
         return self._final
 
     def stop(self, reason: str = "request") -> None:
@@ -112,6 +122,16 @@ class Crawl:
             self._frontier.hold()
             asyncio.get_running_loop().call_later(self._job.settings.limits.grace, self.abort)
             self._news.set()
+
+    def _flush(self) -> None:
+        """Hand the archive to the operating system now and then: a killed crawl loses a second of it."""
+        try:
+            self._pages.flush()
+            self._robots.flush()
+        except StorageError as error:
+            self.fault = error
+            self.stop("disk")
+        self._flusher = asyncio.get_running_loop().call_later(_FLUSH_INTERVAL, self._flush)
 
     def abort(self) -> None:
         """Give up what is in flight; `run` returns at once."""
@@ -138,7 +158,9 @@ class Crawl:
                 self._under_way.add(task)
                 task.add_done_callback(self._task_done)
             if self._frontier.finished() or (self._stopped_by and not self._under_way):
-                self._stopped_by = self._stopped_by or ("pages" if self._frontier.counters.queued else "done")
+                limit = self._job.settings.limits.pages
+                enough = 0 < limit <= self._frontier.counters.pages
+                self._stopped_by = self._stopped_by or ("pages" if enough else "done")
                 return
             await self._wait(wake)
 
@@ -164,7 +186,7 @@ class Crawl:
         try:
             outcome = await self._outcome(instruction)
         except StorageError as error:
-            self._fault = error
+            self.fault = error
             self.stop("disk")
             return
         except Exception:  # one bad page must not end the crawl; the log keeps what happened
@@ -175,9 +197,11 @@ class Crawl:
                 trace=traceback.format_exc(),
             )
             outcome = _internal_error(instruction)
-        self._outcomes.append(outcome)
+        if outcome is not None:
+            self._outcomes.append(outcome)
 
-    async def _outcome(self, instruction: Instruction) -> Outcome:
+    async def _outcome(self, instruction: Instruction) -> Outcome | None:
+        """What came of it; None for a page that came when there were enough."""
         if isinstance(instruction, ResolveHost):
             found = await self._fetcher.resolve(instruction.host)
             return HostResolved(instruction, found.addresses, found.error, found.ttl)
@@ -185,17 +209,23 @@ class Crawl:
             response = await self._fetcher.fetch(instruction.url, instruction.address)
             return self._reader.robots(instruction, response)
         url, cookie = instruction.row.url.decode(), instruction.trail.cookie
-        return self._reader.page(instruction, await self._fetcher.fetch(url, instruction.address, cookie))
+        response = await self._fetcher.fetch(url, instruction.address, cookie)
+        limit = self._job.settings.limits.pages
+        return None if 0 < limit <= self._tally.pages else self._reader.page(instruction, response)
 
     async def _close(self) -> None:
         self.abort()
         await asyncio.gather(*self._under_way, return_exceptions=True)
         self._final = self.statistics()
         await self._fetcher.close()
-        self._pages.close()
-        self._robots.close()
-        self._frontier.close()
-        self._job.log(self._clock.wall(), "ended", **self._final.as_dict())
+        for close in (self._pages.close, self._robots.close, self._frontier.close):
+            try:
+                close()
+            except StorageError as error:
+                self.fault = self.fault or error
+        with suppress(StorageError):  # a full disk may have no room for this either
+            why = {"error": str(self.fault)} if self.fault else {}
+            self._job.log(self._clock.wall(), "ended", **self._final.as_dict(), **why)
 
 
 def _allow_open_files(fetch: Fetch) -> None:

@@ -10,7 +10,7 @@ from barkspider.core.records import UrlBatch
 from barkspider.core.settings import Settings
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.statistics import Tally
-from barkspider.fetch import TEMPORARY, Response, cookies, retry_after
+from barkspider.fetch import STALE, TEMPORARY, Response, cookies, retry_after
 from barkspider.page import is_html, read_page
 from barkspider.url import Keys, parse
 
@@ -37,7 +37,10 @@ class Reader:
         """How the fetch of a page ended."""
         exchange = response.exchange
         if exchange.failure:
-            return PageFetched(asked, failure=exchange.failure, temporary=exchange.failure in TEMPORARY)
+            stale = exchange.failure == STALE
+            return PageFetched(
+                asked, failure=exchange.failure, temporary=exchange.failure in TEMPORARY, stale=stale
+            )
         wall = self._archive(self._pages, response)
         if exchange.status in _REDIRECTS:
             return self._redirect(asked, response)
@@ -61,9 +64,13 @@ class Reader:
         """How the fetch of a robots.txt ended."""
         exchange = response.exchange
         if exchange.failure:
-            return RobotsFetched(asked, 0)
+            if exchange.failure != STALE:
+                self._tally.robots_failed[exchange.failure] += 1
+            return RobotsFetched(asked, 0, stale=exchange.failure == STALE)
         wall = self._archive(self._robots, response)
         self._tally.robots_files += 1
+        if exchange.status >= 500 or exchange.status == 429:
+            self._tally.robots_failed[f"http_{exchange.status}"] += 1
         target = ""
         if exchange.status in _REDIRECTS:
             try:
@@ -78,7 +85,6 @@ class Reader:
         exchange = response.exchange
         location = exchange.header(b"location")
         made = self._links.redirect(location, asked.row) if location else None
-        self._tally.redirects += 1
         if made is None:  # nowhere, or out of scope: it ends here, answered
             return PageFetched(asked, exchange.status)
         return PageFetched(asked, exchange.status, redirect=Redirect(*made, cookies(exchange)))

@@ -16,7 +16,8 @@ class Statistics:
     """A moment of a crawl. Rates are over the whole time; `refused` and `failed` are by reason.
 
     `discovered` = `pages` + `redirects` + `queued` + `in_flight` + all `refused` + all `failed` + `dropped`.
-    `out_of_scope` counts links that never became URLs of this crawl, by reason.
+    `out_of_scope` counts links that never became URLs of this crawl, `robots_failed` requests for a robots.txt
+    that were not answered or answered with an error, both by reason.
     """
 
     seconds: float
@@ -37,6 +38,7 @@ class Statistics:
     failed: dict[str, int]
     out_of_scope: dict[str, int]
     robots_files: int
+    robots_failed: dict[str, int]
     gauges: dict[str, int]
     stopped_by: str
 
@@ -49,7 +51,8 @@ class Tally:
     """Counts what the engine sees; the frontier counts what becomes of URLs."""
 
     def __init__(self) -> None:
-        self.pages = self.redirects = self.bytes = self.links = self.robots_files = 0
+        self.pages = self.bytes = self.links = self.robots_files = 0
+        self.robots_failed: Counter[str] = Counter()
         self._cpu = time.process_time()
 
     def statistics(
@@ -63,17 +66,17 @@ class Tally:
         """The present moment."""
         return Statistics(
             seconds=round(seconds, 3),
-            pages=self.pages,
+            pages=counters.pages,
             bytes=self.bytes,
             links=self.links,
             unique_urls=gauges["seen"],
-            pages_per_second=round(self.pages / seconds, 2) if seconds > 0 else 0.0,
+            pages_per_second=round(counters.pages / seconds, 2) if seconds > 0 else 0.0,
             cpu_seconds=round(time.process_time() - self._cpu, 3),
             # Linux counts in KiB.
             peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             queue_max=gauges["largest"],
             discovered=counters.discovered,
-            redirects=self.redirects,
+            redirects=counters.redirects,
             queued=counters.queued,
             in_flight=counters.in_flight,
             dropped=counters.dropped,
@@ -81,6 +84,7 @@ class Tally:
             failed=dict(counters.failed),
             out_of_scope=dict(out_of_scope),
             robots_files=self.robots_files,
+            robots_failed=dict(self.robots_failed),
             gauges=gauges,
             stopped_by=stopped_by,
         )

@@ -9,10 +9,11 @@ and ends in a `Response` whatever the server does. When to fetch is the frontier
 from barkspider.fetch.addresses import AddressRules
 from barkspider.fetch.connection import Exchange
 from barkspider.fetch.dns import Resolution
-from barkspider.fetch.fetcher import TEMPORARY, Fetcher, Response
+from barkspider.fetch.fetcher import STALE, TEMPORARY, Fetcher, Response
 from barkspider.fetch.headers import cookies, retry_after, user_agent
 
 __all__ = [
+    "STALE",
     "TEMPORARY",
     "AddressRules",
     "Exchange",

@@ -17,6 +17,7 @@ from barkspider.fetch.dns import Resolution, Resolver
 from barkspider.fetch.headers import common_headers, request_bytes
 from barkspider.url import Parts, split
 
+STALE = "stale_connection"  # an idle connection died before it carried a request
 # What another try may cure. Everything else is the same tomorrow.
 TEMPORARY = frozenset({"timeout_connect", "timeout_headers", "connect_failed", "disconnected"})
 
@@ -84,9 +85,11 @@ class Fetcher:
         kept, _ = self._idle.pop(key, (None, 0.0))
         if kept is not None and kept.open:
             exchange = await _carry(kept, request, deadline)
-            if exchange.failure != "disconnected" or exchange.raw:
-                return self._keep(key, kept, exchange)
-            # The server closed the idle connection as we wrote: nothing was answered, so ask again.
+            if exchange.failure == "disconnected" and not exchange.raw:
+                # The server may have closed the idle connection before our request came, or upon it: nobody
+                # knows, so asking again is for whoever keeps the pauses.
+                exchange.failure = STALE
+            return self._keep(key, kept, exchange)
         connection = Connection(self._settings, self._deadlines, self._loop)
         tls = self._tls if parts.scheme == "https" else None
         try:

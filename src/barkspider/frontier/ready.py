@@ -114,7 +114,7 @@ class Host:
 class Ready:
     """See the module. Touched by one thread; told the time, never asks for it.
 
-    Owns `queued`, `in_flight`, `fetched`, `refused` and `failed` of the counters it is given.
+    Owns `queued`, `in_flight`, `pages`, `redirects`, `refused` and `failed` of the counters it is given.
     """
 
     def __init__(
@@ -261,7 +261,11 @@ class Ready:
     def robots(self, outcome: RobotsFetched, now: float) -> None:
         """A robots.txt arrived, sent us elsewhere, or failed (RFC 9309, 2.3.1)."""
         asked = outcome.asked
-        self._release(asked.host_key, asked.address, now, outcome.retry_after)
+        host = self._release(asked.host_key, asked.address, now, outcome.retry_after)
+        if outcome.stale:
+            host.robots.appendleft((asked.origin, asked.url, asked.hops))
+            self._schedule(host)
+            return
         if outcome.redirect and asked.hops < _ROBOTS_REDIRECTS:
             parts = split(outcome.redirect)
             host = self.host(self._keys.of(parts.host), outcome.redirect.encode())
@@ -304,7 +308,10 @@ class Ready:
         host = self._release(row.host_key, outcome.asked.address, now, outcome.retry_after)
         self._counters.in_flight -= 1
         if not outcome.failure:
-            self._counters.fetched += 1
+            if 200 <= outcome.status < 300:
+                self._counters.pages += 1
+            else:
+                self._counters.redirects += 1
             host.failures = 0
             return
         if outcome.temporary:

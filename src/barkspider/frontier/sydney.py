@@ -45,6 +45,7 @@ from barkspider.url import Keys
 
 _SLICE = 64  # pages of S looked at in one step: about a millisecond
 _LOOK_AGAIN = 0.25  # seconds until S is searched again for free hosts when a slice of it held none
+_LATE = 5.0  # seconds after which a page under way no longer counts as coming
 _REMEMBERED_HOSTS = 100_000  # robots.txt and address of hosts with nothing queued: about 200 MB at most
 
 
@@ -66,7 +67,7 @@ class Sydney:
         self._seen = KeySet()
         self._contents = KeySet()
         self._random = np.array([settings.seed], np.uint64)
-        self._pages_given = 0  # pages fetched or being fetched, for limits.pages
+        self._given: dict[int, float] = {}  # pages being fetched and since when, for limits.pages
         self._held = False
         self._search_at = -math.inf  # when S may be searched for free hosts
         self._largest = 0
@@ -84,9 +85,9 @@ class Sydney:
             else:
                 assert isinstance(outcome, Seeds)
                 self._admit(outcome.batch)
-        room = self._room()
+        room = self._room(now)
         if room == 0:
-            return [], math.inf
+            return [], now + _LATE if self._given else math.inf
         unread = self._refill()
         instructions = self._primary.take(now, room)
         wake = self._primary.next_time()
@@ -96,7 +97,10 @@ class Sydney:
             if not instructions:
                 self._search_at = now + _LOOK_AGAIN
             wake = min(self._primary.next_time(), self._search_at)
-        self._pages_given += sum(isinstance(instruction, FetchPage) for instruction in instructions)
+        if self._settings.limits.pages:
+            self._given |= {item.row.key: now for item in instructions if isinstance(item, FetchPage)}
+            if self._given:
+                wake = min(wake, now + _LATE)
         return instructions, now if unread else wake
 
     def hold(self) -> None:
@@ -105,9 +109,11 @@ class Sydney:
 
     def finished(self) -> bool:
         """Whether nothing is under way and nothing is left, or nothing more may be given out."""
+        if self._enough():
+            return True
         if self._primary.under_way:
             return False
-        return self._room() == 0 or not (self.counters.queued or len(self._secondary))
+        return self._held or not (self.counters.queued or len(self._secondary))
 
     def gauges(self) -> dict[str, int]:
         """Sizes of P, S and the set of seen URLs, and the largest that P and S together ever were."""
@@ -130,21 +136,32 @@ class Sydney:
         """Remove the file of S."""
         self._secondary.close()
 
-    def _room(self) -> int:
-        """How many more instructions may be under way."""
-        if self._held:
+    def _enough(self) -> bool:
+        """Whether the limit of pages is reached; what is still under way is not needed then."""
+        return 0 < self._settings.limits.pages <= self.counters.pages
+
+    def _room(self, now: float) -> int:
+        """How many more instructions may be under way.
+
+        No more pages are asked for than are wanted, but for those that are late: one slow server must not
+        hold up the end.
+        """
+        if self._held or self._enough():
             return 0
         room = self._settings.fetch.in_flight - self._primary.under_way
         if self._settings.limits.pages:
-            room = min(room, self._settings.limits.pages - self._pages_given)
+            coming = sum(now - since < _LATE for since in self._given.values())
+            room = min(room, self._settings.limits.pages - self.counters.pages - coming)
         return max(room, 0)
 
     # ── outcomes ───────────────────────────────────────────────────────────────────────────────
 
     def _page(self, outcome: PageFetched, now: float) -> None:
         row = outcome.asked.row
-        if outcome.failure or outcome.redirect:
-            self._pages_given -= 1  # not a page after all
+        self._given.pop(row.key, None)
+        if outcome.stale:
+            self._primary.put_back(outcome, row, outcome.asked.trail, now)
+            return
         if outcome.redirect is not None:
             outcome = self._redirected(outcome, outcome.redirect, now)
             if outcome.redirect is not None:
