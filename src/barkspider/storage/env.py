@@ -1,143 +1,375 @@
 """The one door to the file system.
 
-Everything that barkspider keeps on disk goes through an `Env`, so that a test can put one in its place
-that fails, tears and forgets.
+Everything that barkspider keeps on disk goes through an `Env`, which gathers small writes, goes on after
+short ones and turns every refusal into a `StorageError` that names the file. Below it lie the system
+calls: a test puts others in their place that fail, tear and forget.
+
+What survives a power loss is what was synced: the bytes of a file by `AppendFile.sync`, its name by
+`sync_folder`. `write_whole`, `rename` and `make_folder` see to that themselves.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
+import errno
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from barkspider.core.errors import StorageError
+from barkspider.storage.calls import APPEND, CUT, LOCK, READ, Calls
+from barkspider.storage.memory import Data, as_bytes
+
+_GATHER = 1 << 18  # writes are gathered up to this size; one a quarter as long or longer goes out by itself
+_PIECES = 1024  # that the system takes in one call
+
+_CALLS = Calls()
 
 
 class AppendFile:
-    """A file that only grows. One thread writes it; `size` counts what was written, synced or not."""
+    """A file that only grows. One thread writes it.
 
-    def __init__(self, path: Path) -> None:
+    `size` counts what was written, synced or not. A write that fails, for want of space or otherwise, is
+    undone: the file holds what it held before the call, and the call may be made again. After a failed
+    `sync` nobody knows what the disk holds, so from then on every call fails (a second fsync would report
+    success for data that the system has dropped).
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, Env().append(Path(folder) / "a") as file:
+    ...     file.write(b"abc")
+    ...     file.write(memoryview(b"defghijk"))
+    ...     file.preallocate(1 << 20)
+    ...     file.sync()
+    ...     file.size, file.path.stat().st_size
+    (11, 11)
+    """
+
+    def __init__(self, path: Path, calls: Calls = _CALLS) -> None:
         self.path = path
+        self._calls = calls
+        self._gathered = bytearray()
+        self._failure = ""  # why the file can no longer be trusted
         try:
-            self._file = path.open("ab", buffering=1 << 20)
+            self._descriptor = calls.open(path, APPEND)
+            self.size = calls.size(self._descriptor)
         except OSError as error:
-            raise StorageError(f"cannot write {path}: {error.strerror}") from error
-        self.size = self._file.tell()
+            raise _refused("write", path, error) from error
 
-    def write(self, data: bytes) -> None:
-        """Append; the data may stay in a buffer until `flush` or `sync`."""
-        try:
-            self._file.write(data)
-        except OSError as error:
-            raise StorageError(f"cannot write {self.path}: {error.strerror}") from error
-        self.size += len(data)
+    def write(self, *pieces: Data) -> None:
+        """Append contiguous buffers, all of them or none; short ones may wait for `flush` or `sync`."""
+        views = [as_bytes(piece) for piece in pieces]
+        size = sum(map(len, views))
+        if len(self._gathered) + size > _GATHER or size * 4 >= _GATHER:
+            self.flush()
+        self._check()
+        if size * 4 >= _GATHER:
+            self._put(views, self.size)
+        else:
+            for view in views:
+                self._gathered += view
+        self.size += size
 
     def flush(self) -> None:
         """Hand everything to the operating system, so that another reader sees it."""
+        self._check()
+        if not self._gathered:
+            return
         try:
-            self._file.flush()
-        except OSError as error:
-            raise StorageError(f"cannot write {self.path}: {error.strerror}") from error
+            self._put([memoryview(self._gathered)], self.size - len(self._gathered))
+        except StorageError:
+            # The error's frames keep views of the old one, and what is viewed cannot grow.
+            self._gathered = self._gathered[:]
+            raise
+        self._gathered = bytearray()
+
+    def cut(self, size: int) -> None:
+        """Take back what was written behind `size`."""
+        self._check()
+        kept = size - (self.size - len(self._gathered))
+        if kept < 0:
+            self._cut(size)
+        self._gathered = self._gathered[: max(kept, 0)]
+        self.size = size
 
     def sync(self) -> None:
         """Make everything written so far survive a power loss."""
         self.flush()
         try:
-            os.fsync(self._file.fileno())
+            self._calls.sync(self._descriptor)
         except OSError as error:
-            raise StorageError(f"cannot sync {self.path}: {error.strerror}") from error
+            problem = _refused("sync", self.path, error)
+            self._failure = str(problem)
+            raise problem from error
+
+    def preallocate(self, size: int) -> None:
+        """Ask for disk blocks for `size` more bytes, so that they lie together; a refusal is no error."""
+        try:
+            self._calls.preallocate(self._descriptor, self.size, size)
+        except OSError:
+            return
+
+    def discard(self) -> None:
+        """Close, and let go of what has not been handed to the operating system."""
+        self._gathered = bytearray()
+        self.close()
 
     def close(self) -> None:
-        """Flush and close."""
+        """Flush and close; a second call does nothing."""
+        if self._descriptor < 0:
+            return
         try:
-            self._file.close()
+            if not self._failure:
+                self.flush()
+        finally:
+            descriptor, self._descriptor, self._failure = self._descriptor, -1, f"{self.path} is closed"
+            _close(self._calls, descriptor, self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check(self) -> None:
+        if self._failure:
+            raise StorageError(self._failure)
+
+    def _put(self, views: list[memoryview], end: int) -> None:
+        """Write all of the views behind `end`, the end of the file, or nothing."""
+        rest, changed = [view for view in views if len(view)], False
+        try:
+            while rest:
+                done = self._calls.write(self._descriptor, rest[:_PIECES])
+                changed = True
+                while rest and done >= len(rest[0]):
+                    done -= len(rest.pop(0))
+                if done:
+                    rest[0] = rest[0][done:]
         except OSError as error:
-            raise StorageError(f"cannot write {self.path}: {error.strerror}") from error
+            problem = _refused("write", self.path, error)
+            if changed:
+                self._cut(end)
+            raise problem from error
+
+    def _cut(self, size: int) -> None:
+        try:
+            self._calls.truncate(self._descriptor, size)
+        except OSError as error:
+            problem = _refused("cut", self.path, error)
+            self._failure = str(problem)
+            raise problem from error
+
+
+class ReadFile:
+    """A file to read from, anywhere. Any number of threads at a time; the file may be growing.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Env().write_whole(Path(folder) / "a", b"0123456789")
+    ...     with Env().open(Path(folder) / "a") as file:
+    ...         file.pread(7, 100), file.size
+    (b'789', 10)
+    """
+
+    def __init__(self, path: Path, calls: Calls = _CALLS) -> None:
+        self.path = path
+        self._calls = calls
+        try:
+            self._descriptor = calls.open(path, READ)
+        except OSError as error:
+            raise _refused("read", path, error) from error
+
+    @property
+    def size(self) -> int:
+        """The length at this moment."""
+        try:
+            return self._calls.size(self._descriptor)
+        except OSError as error:
+            raise _refused("read", self.path, error) from error
+
+    def pread(self, offset: int, length: int) -> bytes:
+        """The bytes from `offset`; fewer than `length` only where the file ends."""
+        buffer = bytearray(max(0, min(length, self.size - offset)))
+        return bytes(memoryview(buffer)[: self.pread_into(offset, buffer)])
+
+    def pread_into(self, offset: int, buffer: Data) -> int:
+        """Fill the buffer from `offset`; how many bytes came, fewer only where the file ends."""
+        view = as_bytes(buffer)
+        done = 0
+        try:
+            while done < len(view):
+                count = self._calls.read(self._descriptor, view[done:], offset + done)
+                if count == 0:
+                    break
+                done += count
+        except OSError as error:
+            raise _refused("read", self.path, error) from error
+        return done
+
+    def close(self) -> None:
+        """Close; a second call does nothing."""
+        if self._descriptor >= 0:
+            descriptor, self._descriptor = self._descriptor, -1
+            _close(self._calls, descriptor, self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 class FolderLock:
     """Keeps a second process out of a folder until `release` or the end of this process."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, calls: Calls = _CALLS) -> None:
         self._descriptor = descriptor
+        self._calls = calls
 
     def release(self) -> None:
         """Let others in; a second call does nothing."""
         if self._descriptor >= 0:
-            os.close(self._descriptor)
+            self._calls.close(self._descriptor)
             self._descriptor = -1
 
 
 class Env:
-    """The real file system."""
+    """A file system: the real one, unless other calls are given. Any thread; it keeps no state."""
+
+    def __init__(self, calls: Calls = _CALLS) -> None:
+        self._calls = calls
 
     def append(self, path: Path) -> AppendFile:
-        """Open a file for appending; it is created when missing."""
-        return AppendFile(path)
+        """Open a file for appending; it is created when missing (see `sync_folder`)."""
+        return AppendFile(path, self._calls)
+
+    def open(self, path: Path) -> ReadFile:
+        """Open a file for reading."""
+        return ReadFile(path, self._calls)
 
     def read(self, path: Path, offset: int = 0, length: int = -1) -> bytes:
         """The bytes of a file from `offset`, all of them or up to `length`."""
-        try:
-            with path.open("rb") as file:
-                file.seek(offset)
-                return file.read(length)
-        except OSError as error:
-            raise StorageError(f"cannot read {path}: {error.strerror}") from error
+        with self.open(path) as file:
+            return file.pread(offset, file.size if length < 0 else length)
 
-    def write_whole(self, path: Path, data: bytes) -> None:
+    def write_whole(self, path: Path, data: Data) -> None:
         """Replace a file in one step: after a crash it holds the old bytes or the new, never a mixture."""
         temporary = path.with_name(path.name + ".new")
         self.remove(temporary)
-        file = self.append(temporary)
-        file.write(data)
-        file.sync()
-        file.close()
+        with self.append(temporary) as file:
+            file.write(data)
+            file.sync()
         self.rename(temporary, path)
 
     def rename(self, old: Path, new: Path) -> None:
         """Rename within a folder and make the new name survive a power loss."""
         try:
-            old.replace(new)
-            folder = os.open(new.parent, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            self._calls.rename(old, new)
         except OSError as error:
             raise StorageError(f"cannot rename {old} to {new.name}: {error.strerror}") from error
+        self.sync_folder(new.parent)
+
+    def sync_folder(self, folder: Path) -> None:
+        """Make files created, renamed and removed in the folder so far survive a power loss as that."""
+        try:
+            self._calls.sync_folder(folder)
+        except OSError as error:
+            raise _refused("sync", folder, error) from error
 
     def remove(self, path: Path) -> None:
         """Delete a file; one that is not there is fine."""
         try:
-            path.unlink(missing_ok=True)
+            self._calls.remove(path)
+        except FileNotFoundError:
+            return
         except OSError as error:
-            raise StorageError(f"cannot remove {path}: {error.strerror}") from error
+            raise _refused("remove", path, error) from error
+
+    def truncate(self, path: Path, size: int) -> None:
+        """Cut a file to `size` bytes; what is longer than it was before is refused."""
+        try:
+            descriptor = self._calls.open(path, CUT)
+            try:
+                length = self._calls.size(descriptor)
+                if length >= size:
+                    self._calls.truncate(descriptor, size)
+            finally:
+                self._calls.close(descriptor)
+        except OSError as error:
+            raise _refused("cut", path, error) from error
+        if length < size:
+            raise StorageError(f"{path} is cut off: it has {length} bytes and should have {size}")
+
+    def size(self, path: Path) -> int:
+        """The length of a file."""
+        with self.open(path) as file:
+            return file.size
 
     def make_folder(self, path: Path) -> None:
-        """Create a folder and those above it; one that exists is fine."""
+        """Create a folder and those above it, for good; one that exists is fine."""
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            missing = []
+            while not self._calls.is_folder(path):
+                missing.append(path)
+                if path == path.parent:
+                    break
+                path = path.parent
+            for folder in reversed(missing):
+                self._make_one(folder)
         except OSError as error:
-            raise StorageError(f"cannot create {path}: {error.strerror}") from error
+            raise _refused("create", missing[0] if missing else path, error) from error
+
+    def _make_one(self, folder: Path) -> None:
+        try:
+            self._calls.make_folder(folder)
+        except FileExistsError:
+            if not self._calls.is_folder(folder):  # another process may have been faster
+                raise
+        self._calls.sync_folder(folder.parent)
 
     def list(self, folder: Path) -> list[str]:
         """Names in a folder, sorted; none when the folder is missing."""
         try:
-            return sorted(entry.name for entry in folder.iterdir())
+            return sorted(self._calls.list(folder))
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise StorageError(f"cannot list {folder}: {error.strerror}") from error
+            raise _refused("list", folder, error) from error
+
+    def free_space(self, folder: Path) -> int:
+        """Bytes that this process may still write there."""
+        try:
+            return self._calls.free_space(folder)
+        except OSError as error:
+            raise _refused("examine", folder, error) from error
 
     def lock(self, path: Path) -> FolderLock | None:
         """Take the lock file at `path`, or None when another process holds it."""
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = self._calls.open(path, LOCK)
         except OSError as error:
-            raise StorageError(f"cannot open {path}: {error.strerror}") from error
+            raise _refused("open", path, error) from error
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        return FolderLock(descriptor)
+            self._calls.lock(descriptor)
+        except OSError as error:
+            self._calls.close(descriptor)
+            if isinstance(error, BlockingIOError):
+                return None
+            raise _refused("lock", path, error) from error
+        return FolderLock(descriptor, self._calls)
+
+
+def _refused(action: str, path: Path, error: OSError) -> StorageError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageError(f"disk full: cannot {action} {path}; make room and try again")
+    return StorageError(f"cannot {action} {path}: {error.strerror}")
+
+
+def _close(calls: Calls, descriptor: int, path: Path) -> None:
+    try:
+        calls.close(descriptor)
+    except OSError as error:
+        raise _refused("close", path, error) from error

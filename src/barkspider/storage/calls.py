@@ -1,0 +1,97 @@
+"""The system calls behind `Env`, as they are: a test puts others in their place.
+
+They raise `OSError`; `Env` turns that into `StorageError`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+from pathlib import Path
+
+APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+READ = os.O_RDONLY | os.O_CLOEXEC
+CUT = os.O_WRONLY | os.O_CLOEXEC
+LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+
+_KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE: allocate blocks behind the end and leave the end where it is
+
+
+class Calls:
+    """The system calls that an `Env` makes, as they are. Any thread."""
+
+    def open(self, path: Path, flags: int) -> int:
+        """A descriptor of the file."""
+        return os.open(path, flags, 0o644)
+
+    def close(self, descriptor: int) -> None:
+        """Give the descriptor back."""
+        os.close(descriptor)
+
+    def write(self, descriptor: int, views: list[memoryview]) -> int:
+        """Append pieces, 1,024 at most; how many bytes were taken, possibly fewer than given."""
+        return os.writev(descriptor, views)
+
+    def read(self, descriptor: int, buffer: memoryview, offset: int) -> int:
+        """Fill the buffer from `offset`; how many bytes came, 0 at the end of the file."""
+        return os.preadv(descriptor, [buffer], offset)
+
+    def size(self, descriptor: int) -> int:
+        """The length of an open file."""
+        return os.fstat(descriptor).st_size
+
+    def sync(self, descriptor: int) -> None:
+        """Make the bytes of a file survive a power loss."""
+        os.fsync(descriptor)
+
+    def truncate(self, descriptor: int, size: int) -> None:
+        """Cut an open file."""
+        os.ftruncate(descriptor, size)
+
+    def preallocate(self, descriptor: int, offset: int, size: int) -> None:
+        """Reserve disk blocks and leave the length of the file as it is."""
+        call = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
+        if call is None:
+            raise OSError(errno.ENOSYS, "no fallocate here")
+        call.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+        if call(descriptor, _KEEP_SIZE, offset, size):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+    def rename(self, old: Path, new: Path) -> None:
+        """Give a file another name, in place of whatever had it."""
+        old.replace(new)
+
+    def remove(self, path: Path) -> None:
+        """Delete a file."""
+        path.unlink()
+
+    def make_folder(self, path: Path) -> None:
+        """Create one folder."""
+        path.mkdir()
+
+    def is_folder(self, path: Path) -> bool:
+        """Whether there is a folder of this name."""
+        return path.is_dir()
+
+    def sync_folder(self, path: Path) -> None:
+        """Make the names in a folder survive a power loss."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def list(self, folder: Path) -> list[str]:
+        """The names in a folder."""
+        return [entry.name for entry in folder.iterdir()]
+
+    def free_space(self, folder: Path) -> int:
+        """Bytes that may still be written."""
+        status = os.statvfs(folder)
+        return status.f_bavail * status.f_frsize
+
+    def lock(self, descriptor: int) -> None:
+        """Take the file for this process alone; BlockingIOError when another has it."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
