@@ -1,135 +1,317 @@
 """A first-in, first-out queue of byte strings on disk.
 
-Filled and emptied by one owner. Items gather in RAM into a block; a full block is compressed and
-appended to the last segment file; the reader takes whole blocks from the first segment and removes a
-segment when it is read to the end. RAM holds one block being written and one being read.
+Items gather in RAM into a block. A full block is packed and appended to the last segment, a file; the
+reader takes whole blocks from the first. When nothing is left on disk the reader takes what has gathered
+in RAM, so a queue that stays short costs no I/O. RAM holds one block being written and one being read,
+however long the queue. The format is in docs/formats/queue.md.
 
-A block is (little-endian): magic u32, compressed length u32, raw length u32, items u32, xxh3_64 of the
-compressed bytes u64, then the compressed bytes (LZ4 frame) of: item lengths u32 each, items.
+A commit is `prepare`, then a manifest with what it returned, then `committed`. `DiskQueue.open` goes back
+to such a state exactly: what was appended or popped since is undone. So a segment that a manifest names
+is deleted only when a later one no longer does; a segment that none names goes as soon as it is read.
 """
 
 from __future__ import annotations
 
-import struct
-from collections import deque
+from array import array
+from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import xxhash
 
 from barkspider.core.errors import StorageError
-from barkspider.storage.env import AppendFile, Env
+from barkspider.storage.env import Env
+from barkspider.storage.format import HEADER_SIZE, MOST_BYTES
+from barkspider.storage.items import Lengths, column, parts
+from barkspider.storage.segments import Place, Segments
 
-_HEAD = struct.Struct("<IIIIQ")
-_MAGIC = 0x51534B42  # "BKSQ"
-_BLOCK = 1 << 16  # large enough to compress well, small enough to read in a millisecond
-_SEGMENT = 1 << 24  # disk space behind the reader is freed in steps of 16 MiB
+_BLOCK = 1 << 19  # bytes: little work per block, still in the processor's cache, read in 0.1 ms
+_SEGMENT = 1 << 26  # bytes: disk space behind the reader is freed in steps of 64 MiB
+_LARGEST = MOST_BYTES // 2  # an item and the block it comes to stay below what a block may have
+_NO_ITEMS = pa.array([], pa.binary())
 
 
 class DiskQueue:
-    """See the module. The files live as long as the queue object: `close` removes them.
+    """See the module. Filled and emptied by one owner, in one thread.
+
+    Invariants: the items are, in order, the rest of `_reading`, the blocks from `_next` to the end of the
+    segments, and what gathers in `_data` and `_sizes`. `_popped` and `_placed` count items since the queue
+    was made: those taken out, and those that no longer gather. A call that raises `StorageError` has
+    changed nothing and may be made again, say when there is room; after a failed sync only `open` helps.
 
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     queue = DiskQueue(Env(), Path(folder), "demo")
-    ...     queue.append(b"first"); queue.append(b"second")
-    ...     queue.pop(), len(queue), queue.close()
-    (b'first', 1, None)
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> queue = DiskQueue(Env(), Path(folder.name), "demo")
+    >>> queue.append(b"first"); queue.append_batch(pa.array([b"second", b"third"]))
+    >>> queue.pop(), len(queue)
+    (b'first', 2)
+    >>> state = queue.prepare(); queue.committed()
+    >>> queue.pop_batch(100).to_pylist()
+    [b'second', b'third']
+    >>> queue.close()
+    >>> again = DiskQueue.open(Env(), Path(folder.name), "demo", state)
+    >>> again.pop(), len(again)
+    (b'second', 1)
+    >>> again.close(); folder.cleanup()
     """
 
-    def __init__(self, env: Env, folder: Path, name: str) -> None:
-        self._env, self._folder, self._name = env, folder, name
-        self._first = self._last = 0  # numbers of the segments being read and being written
-        self._place = 0  # where the next block to read begins in the first segment
-        self._blocks = 0  # blocks on disk and not yet read
-        self._file: AppendFile | None = None
-        self._reading: deque[bytes] = deque()
-        self._writing: list[bytes] = []
-        self._writing_size = 0
-        self._count = 0
-        env.make_folder(folder)
-        for stale in env.list(folder):
-            if stale.startswith(f"{name}-"):
-                env.remove(folder / stale)
+    def __init__(
+        self,
+        env: Env,
+        folder: Path,
+        name: str,
+        *,
+        compress: bool = True,
+        block: int = _BLOCK,
+        segment: int = _SEGMENT,
+        state: Mapping[str, Any] | None = None,
+    ) -> None:
+        """A new, empty queue, or with `state` see `open`. Its files are in the folder `name` of `folder`;
+        others that an earlier queue left there are removed."""
+        self.name = name
+        self._compress, self._block = compress, block
+        self._segments = Segments(env, folder / name, segment)
+        self._next = Place(0)  # the next block to read, and the first item of it that counts
+        self._reading, self._read = _NO_ITEMS, 0  # a block, and how many of its items were taken
+        self._reading_place: Place | None = None  # where it lies, None when it never was on disk
+        self._singles: tuple[list[int], memoryview] | None = None  # its parts, once `pop` needs them
+        self._data, self._sizes = bytearray(), array("I")
+        self._popped = self._placed = 0
+        self._named: set[int] = set()  # segments that a manifest names, or may name
+        self._prepared: set[int] = set()  # those that the last `prepare` returned
+        self._segments.keep(self._restore(state) if state is not None else {})
+
+    @classmethod
+    def open(cls, env: Env, folder: Path, name: str, state: Mapping[str, Any], **settings: Any) -> Self:
+        """The queue as it was when `prepare` returned `state`; `settings` are those of a new one."""
+        return cls(env, folder, name, state=state, **settings)
 
     def __len__(self) -> int:
-        return self._count
+        return self._placed + len(self._sizes) - self._popped
 
     def append(self, item: bytes) -> None:
         """Put an item at the end."""
-        self._writing.append(item)
-        self._writing_size += len(item)
-        self._count += 1
-        if self._writing_size >= _BLOCK:
-            self._write_block()
+        if len(item) > _LARGEST:
+            raise ValueError(f"an item of {len(item)} bytes is too large")
+        self._data += item
+        self._sizes.append(len(item))
+        if self._is_full():
+            try:
+                self._write_gathered()
+            except StorageError:
+                del self._data[len(self._data) - len(item) :]
+                self._sizes.pop()
+                raise
+
+    def append_batch(self, items: pa.Array) -> None:
+        """Put the items of a binary or text column at the end; the column is not kept."""
+        offsets, data = parts(items)
+        lengths = (offsets[1:] - offsets[:-1]).astype(np.uint32)
+        if len(lengths) and lengths.max() > _LARGEST:
+            raise ValueError(f"an item of {lengths.max()} bytes is too large")
+        last = self._segments.last
+        before = (last, self._segments.lengths.get(last, 0), self._placed, self._next)
+        gathered = (self._data, len(self._data), self._sizes, len(self._sizes))
+        reading = (self._reading, self._read, self._reading_place, self._singles)
+        try:
+            self._add(lengths, offsets, data)
+        except StorageError:
+            self._segments.cut(*before[:2])
+            self._placed, self._next = before[2:]
+            self._data, self._sizes = gathered[0][: gathered[1]], gathered[2][: gathered[3]]
+            self._reading, self._read, self._reading_place, self._singles = reading
+            raise
 
     def pop(self) -> bytes:
         """Take the first item; IndexError when there is none."""
-        if not self._reading:
-            if self._blocks:
-                self._read_block()
-            else:
-                self._reading.extend(self._writing)
-                self._writing, self._writing_size = [], 0
-        item = self._reading.popleft()
-        self._count -= 1
-        return item
+        if self._read == len(self._reading) and not self._read_on():
+            raise IndexError(f"the queue {self.name} is empty")
+        if self._singles is None:
+            offsets, data = parts(self._reading)
+            self._singles = offsets.tolist(), data
+        starts, data = self._singles
+        number = self._read
+        self._read = number + 1
+        self._popped += 1
+        return bytes(data[starts[number] : starts[number + 1]])
+
+    def pop_batch(self, most: int) -> pa.BinaryArray:
+        """Take items from the front, at most so many: those of one block, none when the queue is empty."""
+        if self._read == len(self._reading) and not self._read_on():
+            return _NO_ITEMS
+        taken = self._reading.slice(self._read, most)
+        self._read += len(taken)
+        self._popped += len(taken)
+        return taken
+
+    def prepare(self) -> dict[str, Any]:
+        """Make all of it survive a power loss; what `open` needs to come back to this moment, as JSON."""
+        self._place_reading()
+        if self._sizes:
+            self._write_gathered()
+        self._segments.sync()
+        if self._read < len(self._reading):
+            assert self._reading_place is not None
+            place = self._reading_place._replace(item=self._read)
+        else:
+            self._find_block()
+            place = self._next
+        lengths = self._segments.lengths
+        self._prepared = {number for number in lengths if number >= place.segment}
+        self._named |= self._prepared
+        return {
+            "files": {self._file_name(number): lengths[number] for number in sorted(self._prepared)},
+            "read": list(place),
+            "last": self._segments.last,
+            "popped": self._popped,
+            "appended": self._placed,
+        }
+
+    def committed(self) -> None:
+        """A manifest with what `prepare` returned last is safe: delete what only older ones named."""
+        self._named = set(self._prepared)
+        self._free()
 
     def close(self) -> None:
-        """Remove the files and forget the items."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
-        for number in range(self._first, self._last + 1):
-            self._env.remove(self._segment(number))
-        self._reading.clear()
-        self._writing, self._writing_size, self._blocks, self._count = [], 0, 0, 0
+        """Forget the items; on disk stays what a manifest names and nothing else. Then only `open` helps."""
+        self._segments.close()
+        self._next = Place(self._segments.last + 1)
+        self._free()
+        self._reading, self._read, self._reading_place, self._singles = _NO_ITEMS, 0, None, None
+        self._data, self._sizes = bytearray(), array("I")
+        self._popped = self._placed
+
+    def verify(self) -> None:
+        """Read every block that is still to be read; StorageError names the first that is damaged."""
+        place, number = self._next, self._popped + len(self._reading) - self._read - self._next.item
+        lengths = self._segments.lengths
+        while place.segment in lengths:
+            if place.offset >= lengths[place.segment]:
+                place = Place(place.segment + 1)
+                continue
+            items, place = self._segments.read(place, number)
+            number += len(items)
+        if number != self._placed:
+            raise StorageError(f"the queue {self.name} has lost {self._placed - number} items")
 
     def validate(self) -> None:
         """Check the invariants."""
-        assert self._first <= self._last
-        assert self._count >= len(self._reading) + len(self._writing)
-        assert self._blocks > 0 or self._count == len(self._reading) + len(self._writing)
+        lengths, last = self._segments.lengths, self._segments.last
+        assert 0 <= self._popped <= self._placed + len(self._sizes)
+        assert 0 <= self._read <= len(self._reading)
+        assert sum(self._sizes) == len(self._data)
+        assert self._named <= set(lengths)
+        assert all(number in lengths for number in range(self._next.segment, last))
+        if self._next.segment == last and self._next.offset >= lengths.get(last, 0):
+            assert self._placed - self._popped == len(self._reading) - self._read
 
-    def _segment(self, number: int) -> Path:
-        return self._folder / f"{self._name}-{number:08d}.queue"
+    def _restore(self, state: Mapping[str, Any]) -> dict[int, int]:
+        """Take over a state; the segments it names with their lengths."""
+        try:
+            segment, offset, item = state["read"]
+            place = Place(int(segment), int(offset), int(item))
+            last, popped, appended = (int(state[field]) for field in ("last", "popped", "appended"))
+            files = dict(state["files"])
+            numbers = range(place.segment, min(last, place.segment + len(files)) + 1)
+            lengths = {n: int(files[name]) for n in numbers if (name := self._file_name(n)) in files}
+            sound = (
+                len(lengths) == len(files)
+                and last == numbers[-1]
+                and [*lengths] in ([*numbers], [*numbers[:-1]])  # the last may not have been begun
+                and HEADER_SIZE <= place.offset <= lengths.get(place.segment, HEADER_SIZE)
+                and 0 <= place.item <= popped <= appended
+            )
+        except (ValueError, TypeError, KeyError, IndexError) as error:
+            raise StorageError(f"the state of the queue {self.name} is damaged") from error
+        if not sound:
+            raise StorageError(f"the state of the queue {self.name} is damaged")
+        self._next, self._popped, self._placed, self._segments.last = place, popped, appended, last
+        self._named, self._prepared = set(lengths), set(lengths)
+        return lengths
 
-    def _write_block(self) -> None:
-        lengths = np.fromiter(map(len, self._writing), "<u4", len(self._writing))
-        raw = lengths.tobytes() + b"".join(self._writing)
-        packed = pa.compress(raw, codec="lz4", asbytes=True)
-        head = _HEAD.pack(_MAGIC, len(packed), len(raw), len(lengths), xxhash.xxh3_64_intdigest(packed))
-        if self._file is not None and self._file.size >= _SEGMENT:
-            self._file.close()
-            self._file, self._last = None, self._last + 1
-        if self._file is None:
-            self._file = self._env.append(self._segment(self._last))
-        self._file.write(head + packed)
-        self._blocks += 1
-        self._writing, self._writing_size = [], 0
+    def _file_name(self, number: int) -> str:
+        return f"{self.name}/{self._segments.path(number).name}"
 
-    def _read_block(self) -> None:
-        if self._first == self._last and self._file is not None:
-            self._file.flush()
-        path = self._segment(self._first)
-        head = self._env.read(path, self._place, _HEAD.size)
-        if not head and self._first < self._last:
-            self._env.remove(path)
-            self._first, self._place = self._first + 1, 0
-            return self._read_block()
-        if len(head) < _HEAD.size:
-            raise StorageError(f"{path} is cut off at byte {self._place}")
-        magic, packed_size, raw_size, count, digest = _HEAD.unpack(head)
-        packed = self._env.read(path, self._place + _HEAD.size, packed_size) if magic == _MAGIC else b""
-        if len(packed) != packed_size or xxhash.xxh3_64_intdigest(packed) != digest:
-            raise StorageError(f"{path} is damaged at byte {self._place}")
-        raw = pa.decompress(packed, raw_size, codec="lz4", asbytes=True)
-        ends = np.cumsum(np.frombuffer(raw, "<u4", count), dtype=np.int64) + 4 * count
-        start = 4 * count
-        for end in ends.tolist():
-            self._reading.append(raw[start:end])
-            start = end
-        self._place += _HEAD.size + packed_size
-        self._blocks -= 1
-        return None
+    def _free(self) -> None:
+        for number in [*self._segments.lengths]:
+            if number < self._next.segment and number not in self._named:
+                self._segments.remove(number)
+
+    def _is_full(self) -> bool:
+        return len(self._data) + 4 * len(self._sizes) >= self._block
+
+    def _add(self, lengths: Lengths, offsets: npt.NDArray[np.signedinteger[Any]], data: memoryview) -> None:
+        size = int(offsets[-1] - offsets[0]) + 4 * len(lengths)
+        if size * 2 < self._block:
+            self._data += data[offsets[0] : offsets[-1]]
+            self._sizes.frombytes(lengths.tobytes())
+            if self._is_full():
+                self._write_gathered()
+            return
+        if self._sizes:
+            self._write_gathered()
+        # Blocks of equal size, so that none of the batch is left to be copied; an item is not divided.
+        ends = (offsets[1:] - offsets[0]).astype(np.int64) + 4 * np.arange(1, len(lengths) + 1)
+        count = -(-size // self._block)
+        cuts = np.searchsorted(ends, np.arange(1, count) * (size // count)) + 1
+        places = [0, *np.unique(np.minimum(cuts, len(lengths))).tolist(), len(lengths)]
+        for begin, end in pairwise(places):
+            if begin < end:
+                self._write(lengths[begin:end], data[offsets[begin] : offsets[end]])
+
+    def _write_gathered(self) -> None:
+        try:
+            self._write(np.array(self._sizes, np.uint32), memoryview(self._data))
+        except StorageError:
+            # The error's frames keep views of the old one, and what is viewed cannot grow or shrink.
+            self._data = self._data[:]
+            raise
+        self._data, self._sizes = bytearray(), array("I")
+
+    def _write(self, lengths: Lengths, data: memoryview) -> None:
+        self._place_reading()
+        self._segments.append(lengths, data, self._placed, self._compress)
+        self._placed += len(lengths)
+
+    def _place_reading(self) -> None:
+        """Write down the rest of a block that never was on disk, before anything behind it is."""
+        if self._reading_place is not None or self._read == len(self._reading):
+            return
+        rest = self._reading.slice(self._read)
+        offsets, data = parts(rest)
+        lengths = (offsets[1:] - offsets[:-1]).astype(np.uint32)
+        place = self._segments.append(lengths, data[offsets[0] : offsets[-1]], self._popped, self._compress)
+        self._reading, self._read, self._reading_place, self._singles = rest, 0, place, None
+        self._next = Place(place.segment, self._segments.lengths[place.segment])
+
+    def _find_block(self) -> bool:
+        """Move on to the segment that has the next block; whether there is one."""
+        lengths = self._segments.lengths
+        while self._next.offset >= lengths.get(self._next.segment, 0):
+            if self._next.segment >= self._segments.last:
+                return False
+            self._next = Place(self._next.segment + 1)
+            self._free()
+        return True
+
+    def _read_on(self) -> bool:
+        """Take the next block from disk, or what gathers in RAM; whether there was anything."""
+        if self._find_block():
+            place = self._next
+            items, after = self._segments.read(place, self._popped - place.item)
+            if place.item >= len(items):
+                raise StorageError(f"the state of the queue {self.name} is damaged")
+            self._next = after
+            self._reading, self._read, self._reading_place = items, place.item, place._replace(item=0)
+        elif self._sizes:
+            self._reading, self._read = column(np.array(self._sizes, np.uint32), self._data), 0
+            self._reading_place = None
+            self._placed += len(self._sizes)
+            self._data, self._sizes = bytearray(), array("I")
+        else:
+            return False
+        self._singles = None
+        return True
