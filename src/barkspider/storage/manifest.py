@@ -1,0 +1,153 @@
+"""One atomic commit over any number of structures, and the way back to it; see docs/formats/manifest.md.
+
+A structure keeps its files in the folder of its name: immutable ones, and ones that only grow. A commit asks
+every structure to make its state durable and to say which files, up to which length, that state needs; then
+one small file, the manifest, is replaced. Whoever opens the folder later finds exactly that state: what was
+appended since is cut off, what was created since is removed.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Protocol
+
+from barkspider.core.errors import StorageError
+from barkspider.storage.env import Env
+from barkspider.storage.format import checksum
+
+MANIFEST = "manifest.json"
+_MAGIC = "barkspider-manifest"
+_VERSION = 1
+
+
+class Structure(Protocol):
+    """Something whose state a `Store` commits. The files of `name` lie in the folder of that name."""
+
+    name: str
+
+    def prepare(self) -> dict[str, Any]:
+        """Make the present state durable and describe it as JSON.
+
+        `files` in it names each file, relative to the store's folder, with the length that counts.
+        """
+        ...
+
+    def committed(self) -> None:
+        """The manifest with the prepared state is safe: files that it does not name may go."""
+        ...
+
+
+class Store:
+    """The structures of one folder, committed together. One thread.
+
+    Invariant: every file that the manifest on disk names is there, at least as long as named, with the
+    bytes that were there when it was committed.
+
+    >>> import tempfile
+    >>> class Note:
+    ...     name = "note"
+    ...     def prepare(self): return {"text": "kept", "files": {}}
+    ...     def committed(self): pass
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store.open(Env(), Path(folder))
+    ...     store.add(Note()); store.commit()
+    ...     Store.open(Env(), Path(folder)).state("note")["text"]
+    'kept'
+    """
+
+    def __init__(self, env: Env, folder: Path, number: int, states: dict[str, dict[str, Any]]) -> None:
+        self.folder = folder
+        self.number = number
+        self._env = env
+        self._states = states
+        self._structures: dict[str, Structure] = {}
+
+    @classmethod
+    def open(cls, env: Env, folder: Path) -> Store:
+        """Go back to the last commit of a folder, which may be none."""
+        env.make_folder(folder)
+        path = folder / MANIFEST
+        names = env.list(folder)
+        if f"{MANIFEST}.new" in names:
+            env.remove(folder / f"{MANIFEST}.new")
+        number, states = _parse(env.read(path), path) if MANIFEST in names else (0, {})
+        store = cls(env, folder, number, states)
+        store._recover()
+        return store
+
+    def state(self, name: str) -> dict[str, Any] | None:
+        """What the structure of this name last committed. When that is nothing, its folder is emptied."""
+        if name not in self._states:
+            self._clean(self.folder / name, set())
+        return self._states.get(name)
+
+    def add(self, structure: Structure) -> None:
+        """Include a structure in every commit from now on."""
+        if structure.name in self._structures:
+            raise ValueError(f"{structure.name!r} is in the store already")
+        self._structures[structure.name] = structure
+
+    def commit(self) -> None:
+        """Commit all structures. When this fails, the last commit stands and this may be called again.
+
+        Structures that were committed before and not added since are kept as they were.
+        """
+        states = dict(self._states)
+        for name, structure in self._structures.items():
+            states[name] = structure.prepare()
+        known = {file for state in self._states.values() for file in state.get("files", {})}
+        fresh = {file for state in states.values() for file in state.get("files", {})} - known
+        for folder in sorted({(self.folder / file).parent for file in fresh}):
+            self._env.sync_folder(folder)
+        self._env.write_whole(self.folder / MANIFEST, _format(self.number + 1, states))
+        self.number, self._states = self.number + 1, states
+        for structure in self._structures.values():
+            structure.committed()
+
+    def _recover(self) -> None:
+        named: set[Path] = set()
+        for state in self._states.values():
+            for file, length in state.get("files", {}).items():
+                self._restore(self.folder / file, length)
+                named.add(self.folder / file)
+        folders = {path.parent for path in named} | {self.folder / name for name in self._states}
+        for folder in sorted(folders - {self.folder}):
+            self._clean(folder, named)
+
+    def _restore(self, path: Path, length: int) -> None:
+        if path.name not in self._env.list(path.parent):
+            raise StorageError(f"{path} is missing; the manifest names it with {length} bytes")
+        if self._env.size(path) != length:
+            self._env.truncate(path, length)
+
+    def _clean(self, folder: Path, named: set[Path]) -> None:
+        # A folder below that holds files of another structure stays.
+        kept = named | {parent for path in named for parent in path.parents}
+        for name in self._env.list(folder):
+            if folder / name not in kept:
+                self._env.remove(folder / name)
+
+
+def _format(number: int, states: dict[str, dict[str, Any]]) -> bytes:
+    body = json.dumps({"number": number, "structures": states}, sort_keys=True)
+    head = json.dumps({"magic": _MAGIC, "version": _VERSION, "checksum": f"{checksum(body.encode()):016x}"})
+    return f"{head}\n{body}\n".encode()
+
+
+def _parse(data: bytes, path: Path) -> tuple[int, dict[str, dict[str, Any]]]:
+    damaged = StorageError(f"{path} is damaged; without it nothing here can be trusted")
+    first, _, rest = data.partition(b"\n")
+    try:
+        head = json.loads(first)
+        if head["magic"] != _MAGIC:
+            raise StorageError(f"{path} is not a manifest of barkspider")
+        version, digest = int(head["version"]), int(head["checksum"], 16)
+    except (ValueError, KeyError, TypeError) as error:
+        raise damaged from error
+    if version > _VERSION:
+        raise StorageError(f"{path} has version {version}, newer than {_VERSION}: use a newer barkspider")
+    if not rest.endswith(b"\n") or checksum(rest[:-1]) != digest:
+        raise damaged
+    body = json.loads(rest)
+    return int(body["number"]), body["structures"]
