@@ -1,0 +1,58 @@
+"""Counts of the bytes that a DRUM moves, by purpose, and of its rows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+
+@dataclass(slots=True)
+class Counters:
+    """Bytes to and from files, by what for; each merge counts into its own and adds it at the end.
+
+    `pairs` are keys with operations and values in buckets, `known` the sorted cache Z, `results` what came
+    out of merges.
+    """
+
+    pairs_written: int = 0
+    aux_written: int = 0
+    pairs_read: int = 0
+    aux_read: int = 0
+    known_read: int = 0
+    known_written: int = 0
+    results_written: int = 0
+    results_read: int = 0
+    rows: int = 0
+    aux_bytes: int = 0
+    unique: int = 0
+    sifted: int = 0
+    merges: int = 0
+
+    def add(self, other: Counters) -> None:
+        """Add another's counts to these."""
+        for name, value in asdict(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+    def moved(self) -> int:
+        """All bytes that equation (5) counts: buckets and aux written and read, Z read and written, and what
+        is appended to the next queue; how often that queue is read is its reader's affair.
+
+        >>> Counters(pairs_written=8, pairs_read=8, results_read=5).moved()
+        16
+        """
+        return (
+            self.pairs_written
+            + self.aux_written
+            + self.pairs_read
+            + self.aux_read
+            + self.known_read
+            + self.known_written
+            + self.results_written
+        )
+
+    def overhead(self) -> float:
+        """The measured α: bytes moved for each byte of aux that came in, its stored length included.
+
+        >>> Counters(aux_written=70, aux_read=70, aux_bytes=70).overhead()
+        2.0
+        """
+        return self.moved() / self.aux_bytes if self.aux_bytes else 0.0

@@ -1,0 +1,460 @@
+"""DRUM, the Disk Repository with Update Management of IRLbot (section 4.3).
+
+Rows of (key, value, aux) come in batches, each row to check, to update or both. They are spread over
+buckets (`buckets`), and when a bucket is large enough all buckets are merged with the sorted cache Z in one
+pass (`merge`), by a thread of its own, while further rows go to the next generation of buckets:
+
+    feed ─► front set ─► buffers ─► generation files ─► merge with Z ─► result files ─► results
+
+The cost per row stays flat however many keys are stored, because a pass over Z is shared by all rows that
+the disk space for buckets holds.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from barkspider.core.errors import StorageError
+from barkspider.storage.blocks import Reader
+from barkspider.storage.buckets import (
+    CHECK,
+    CHECK_UPDATE,
+    UPDATE,
+    Batch,
+    Buffers,
+    Generation,
+    describe,
+    lone_row,
+)
+from barkspider.storage.columns import Column, Keys, Kind, as_column, kind_name, take
+from barkspider.storage.counters import Counters
+from barkspider.storage.env import Env
+from barkspider.storage.frontset import FrontSet
+from barkspider.storage.known import SEGMENT, Segment, Writer, read_blocks
+from barkspider.storage.merge import Merge, Merged, Plan, Predicate
+from barkspider.storage.results import ResultFile, Results
+from barkspider.storage.sizing import Sizing
+from barkspider.storage.update import choose
+
+__all__ = ["CHECK", "CHECK_UPDATE", "UPDATE", "Drum", "Results"]
+
+_DEFAULT_RAM, _DEFAULT_DISK = 64_000_000, 1_000_000_000
+
+
+class Drum:
+    """See the module. One thread owns a `Drum` and calls its methods; merges run beside it.
+
+    The result is as if the rows had been applied to a dict one by one in order of arrival. Invariants:
+    segments are in order and do not overlap; at most one generation is being merged and one is being
+    filled; a file that the last manifest names, or may name, is never changed below the named length and
+    not removed.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     seen = Drum(Env(), Path(folder), "seen", aux=True, output="unique")
+    ...     seen.feed(CHECK_UPDATE, np.array([7, 8, 7], np.uint64), aux=[b"seven", b"eight", b"again"])
+    ...     seen.merge()
+    ...     [result.aux.tolist() for result in seen.results()], len(seen), seen.close()
+    ([[b'seven', b'eight']], 2, None)
+    """
+
+    def __init__(
+        self,
+        env: Env,
+        folder: Path,
+        name: str,
+        *,
+        value: npt.DTypeLike | type[bytes] | None = None,
+        aux: bool = False,
+        update: str | Callable[..., Any] = "replace",
+        item: int = 8,
+        output: str = "all",
+        sizing: Sizing | None = None,
+        front: int = 0,
+        background: bool = True,
+        segment: int = SEGMENT,
+        state: dict[str, Any] | None = None,
+    ) -> None:
+        """`value` is None, a numpy dtype or `bytes`; `output` is all results or those of unique keys only;
+        `front` is the bytes of RAM of the front set; `state` is what the store has of this name, without
+        which the DRUM is new and files that an earlier one left are removed."""
+        if output not in ("all", "unique"):
+            raise ValueError(f"output is {output!r}; it is all or unique")
+        kind: Kind = value if value is None or value is bytes else np.dtype(value)
+        if front and (kind is not None or output != "unique"):
+            raise ValueError("a front set works on keys without values and with unique output only")
+        self.name = name
+        self.counters = Counters()
+        self.accepted = 0  # rows of the last batch that are in; all of them unless `feed` failed
+        self.sizing = sizing or Sizing.choose(_DEFAULT_RAM, _DEFAULT_DISK)
+        self._env, self._folder = env, folder / name
+        self._kind: Kind = kind
+        self._has_aux = aux
+        self._plan = Plan(
+            env, self._folder, kind, aux, choose(update, kind, item), output == "unique", segment
+        )
+        self._front = FrontSet(front) if front else None
+        self._background = background
+        self._number = 1
+        self._segments: list[Segment] = []
+        self._results: list[ResultFile] = []
+        self._filling: Generation | None = None
+        self._merging: Generation | None = None
+        self._buffers: Buffers | None = None
+        self._thread: threading.Thread | None = None
+        self._outcome: Merged | BaseException | None = None
+        self._named: set[str] = set()  # files that a manifest on disk may name
+        self._garbage: set[str] = set()
+        env.make_folder(self._folder)
+        if state is not None:
+            self._restore(state)
+        else:
+            for stale in env.list(self._folder):
+                env.remove(self._folder / stale)
+
+    def __len__(self) -> int:
+        """Keys in Z; rows that wait for a merge are not among them."""
+        return sum(segment.rows for segment in self._segments)
+
+    @property
+    def pending(self) -> int:
+        """Rows that wait for a merge, or for the end of the one that runs."""
+        rows = sum(int(generation.rows.sum()) for generation in self._generations())
+        return rows + (int(self._buffers.fill[:, 0].sum()) if self._buffers else 0)
+
+    @property
+    def merging(self) -> bool:
+        """Whether a merge is running at this moment."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def feed(
+        self,
+        op: int | npt.NDArray[np.uint8],
+        keys: npt.NDArray[np.uint64],
+        values: Any = None,
+        aux: Any = None,
+    ) -> None:
+        """Add rows, with one operation for all or one for each.
+
+        Values may be left out when nothing is updated, aux when it is empty. Blocks only while a merge runs
+        and the next generation is full as well. The error of a merge that failed is raised at the start,
+        before anything was taken. When the disk refuses in the middle, `accepted` rows are in.
+        """
+        self.accepted = 0
+        self._settle(raising=True)
+        batch: Batch | None = Batch.of(self._kind, self._has_aux, op, keys, values, aux)
+        assert batch is not None
+        self.counters.rows += len(keys)
+        if batch.aux is not None:
+            # The length of a text is stored with it, for most in one byte.
+            self.counters.aux_bytes += int(batch.aux.offsets[-1] - batch.aux.offsets[0]) + len(keys)
+        if self._front is not None:
+            batch = self._sifted(batch)
+        try:
+            self._take(batch)
+        except BaseException:
+            if self._front is not None:
+                self._front.clear()  # it remembers keys that are not in
+            raise
+        self.accepted = len(keys)
+
+    def merge(self, wait: bool = True, expunge: Predicate | None = None) -> None:
+        """Merge all rows fed so far; with `wait` return when that is done.
+
+        `expunge(keys, values)` marks what to drop from Z while it is rewritten, after the updates.
+        """
+        self.wait()
+        if self._merging is not None:  # one that failed, or was under way at the commit we come from
+            self._start(None)
+            self.wait()
+        if self._front is not None and expunge is not None:
+            self._front.clear()
+        self._seal(always=expunge is not None)
+        if self._merging is not None:
+            self._start(expunge)
+        if wait:
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait for the merge that runs, if any; raises what it failed with."""
+        if self._thread is not None:
+            self._thread.join()
+        self._settle(raising=True)
+
+    def results(self) -> Iterator[Results]:
+        """Take the results that are there, block by block; a commit counts those as taken that came out."""
+        self._settle(raising=False)
+        while self._results:
+            head = self._results[0]
+            found = head.next(self._env, self._folder, self._kind, self._has_aux, self.counters)
+            if found is not None:
+                yield found
+                continue
+            # `pop` by identity: a merge may have added others while the caller had its turn.
+            self._results.remove(head)
+            self._drop([head.name])
+
+    def load(self, batches: Iterable[tuple[npt.NDArray[np.uint64], Any]]) -> None:
+        """Fill an empty DRUM with (keys, values), strictly ascending over all batches."""
+        if self._segments or self.pending:
+            raise ValueError(f"{self.name} is not empty: only an empty DRUM can be loaded")
+        writer = Writer(self._env, self._folder, self._take_number(), self.counters, self._plan.segment)
+        last = -1
+        try:
+            for given, values in batches:
+                keys = np.ascontiguousarray(given, np.uint64)
+                if len(keys) and (int(keys[0]) <= last or not (keys[1:] > keys[:-1]).all()):
+                    raise ValueError("keys to load are not strictly ascending")
+                column = None if self._kind is None else as_column(self._kind, values)
+                writer.append(keys, column)
+                last = int(keys[-1]) if len(keys) else last
+            writer.finish()
+        except BaseException:
+            writer.abandon()
+            raise
+        self._segments = writer.segments
+
+    def items(self) -> Iterator[tuple[Keys, Column | None]]:
+        """All of Z in order of keys, in blocks; every checksum is compared on the way."""
+        for segment in list(self._segments):
+            reader = Reader()
+            counters = Counters()
+            for keys, values in read_blocks(self._env, self._folder, segment, self._kind, reader, counters):
+                everything = np.arange(len(keys))
+                yield keys.copy(), None if values is None else take(values, everything)
+
+    def verify(self) -> int:
+        """Read every block of every file and compare its checksum; the keys in Z.
+
+        The first block that is damaged is named in a `StorageError`.
+        """
+        self._await()
+        self._spill_all()
+        for generation in self._generations():
+            generation.verify()
+        for file in self._results:
+            unread = ResultFile(file.name, file.size, file.place)
+            while unread.next(self._env, self._folder, self._kind, self._has_aux, Counters()) is not None:
+                pass
+        return sum(len(block[0]) for block in self.items())
+
+    def prepare(self) -> dict[str, Any]:
+        """Make the state durable and describe it; a merge that runs is described as not yet begun."""
+        self._settle(raising=False)
+        self._spill_all()
+        for generation in self._generations():
+            generation.sync()
+        state: dict[str, Any] = {
+            "value": kind_name(self._kind),
+            "aux": self._has_aux,
+            "number": self._number,
+            "segments": [[part.name, part.size, part.rows, part.first, part.last] for part in self._segments],
+            "results": [[file.name, file.size, file.place] for file in self._results],
+            "generations": [describe(generation) for generation in self._generations()],
+            "files": {f"{self.name}/{name}": size for name, size in self._files().items()},
+        }
+        self._named |= set(self._files())
+        return state
+
+    def committed(self) -> None:
+        """Remove what only the manifest before the last one needed."""
+        self._named = set(self._files())
+        garbage, self._garbage = self._garbage - self._named, set()
+        for name in sorted(garbage):
+            self._env.remove(self._folder / name)
+
+    def close(self) -> None:
+        """Wait for a merge and close the files; what was committed stays, the rest counts as never fed."""
+        self._await()
+        for generation in self._generations():
+            generation.close()
+
+    def validate(self) -> None:
+        """Check the invariants."""
+        last = -1
+        for segment in self._segments:
+            assert segment.rows > 0
+            assert last < segment.first <= segment.last
+            last = segment.last
+        assert self._thread is None or self._merging is not None
+        assert not self._garbage & set(self._files())
+        for generation in self._generations():
+            assert len(generation.places) == generation.buckets
+            assert [sum(place.rows for place in places) for places in generation.places] == list(
+                generation.rows
+            )
+        if self._buffers is not None:
+            assert (self._buffers.fill >= 0).all()
+
+    # What follows changes state; the owner's thread only.
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        if (state["value"], state["aux"]) != (kind_name(self._kind), self._has_aux):
+            raise StorageError(
+                f"{self._folder} holds values {state['value']} and aux {state['aux']}, not "
+                f"{kind_name(self._kind)} and {self._has_aux}: open it as it was created"
+            )
+        self._number = state["number"]
+        self._segments = [Segment(*fields) for fields in state["segments"]]
+        self._results = [ResultFile(*fields) for fields in state["results"]]
+        generations = []
+        for about in state["generations"]:
+            generation = Generation(self._env, self._folder, about["number"], about["buckets"], self._has_aux)
+            generation.open()
+            generations.append(generation)
+        if generations:
+            self._filling = generations.pop()
+        if generations:
+            self._merging = generations.pop()
+        self._named = set(self._files())
+
+    def _sifted(self, batch: Batch) -> Batch | None:
+        assert self._front is not None
+        if batch.op != CHECK_UPDATE:
+            # A key that is only checked is not in Z after that; one that is only updated has no answer.
+            return batch
+        rows = self._front.sift(batch.keys)
+        self.counters.sifted += len(batch.keys) - len(rows)
+        if len(rows) == len(batch.keys):
+            return batch
+        return Batch(batch.keys, batch.op, aux=batch.aux, rows=rows) if len(rows) else None
+
+    def _take(self, batch: Batch | None) -> None:
+        begin = 0
+        while batch is not None and begin < len(batch):
+            if self._filling is None:
+                self._open_generation()
+            if self._buffers is None:
+                self._open_buffers()
+            assert self._buffers is not None
+            assert self._filling is not None
+            begin = self._buffers.put(batch, begin)
+            self.accepted = int(batch.rows[begin - 1]) + 1 if len(batch.rows) and begin else begin
+            if begin < len(batch):
+                row = int(batch.rows[begin]) if len(batch.rows) else begin
+                bucket = self._buffers.bucket_of(int(batch.keys[row]))
+                if self._buffers.fill[bucket, 0]:
+                    self._buffers.spill(bucket, self._filling, self.counters)
+                else:
+                    self._filling.write(bucket, *lone_row(batch, begin), self.counters)
+                    begin += 1
+                    self.accepted = row + 1
+                full = self._filling.pair_bytes[bucket] >= self.sizing.bucket_bytes
+                if full or self._filling.size >= self.sizing.disk:
+                    self._turn()
+
+    def _turn(self) -> None:
+        """The generation is full: merge it, after the one before it."""
+        self._await()
+        if self._merging is not None and self._outcome is None:
+            self._start(None)
+            self._await()
+        # After a failure the next call of `feed` says so; until then rows are still taken.
+        if self._outcome is None:
+            self._seal()
+            self._start(None)
+
+    def _await(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+        self._settle(raising=False)
+
+    def _open_generation(self) -> None:
+        generation = Generation(
+            self._env, self._folder, self._take_number(), self.sizing.buckets, self._has_aux
+        )
+        generation.open()
+        self._filling = generation
+
+    def _open_buffers(self) -> None:
+        assert self._filling is not None
+        self._buffers = Buffers(self._filling.buckets, self.sizing.buffer, self._kind, self._has_aux)
+
+    def _spill_all(self) -> None:
+        if self._filling is not None and self._buffers is not None:
+            for bucket in np.flatnonzero(self._buffers.fill[:, 0]).tolist():
+                self._buffers.spill(bucket, self._filling, self.counters)
+
+    def _seal(self, always: bool = False) -> None:
+        """What is being filled becomes what is being merged."""
+        if self._filling is None and always:
+            self._open_generation()
+        if self._filling is None:
+            return
+        self._spill_all()
+        self._filling.flush()
+        if self._filling.buckets != self.sizing.buckets:
+            self._buffers = None  # it was opened with another sizing
+        self._merging, self._filling = self._filling, None
+
+    def _start(self, expunge: Predicate | None) -> None:
+        assert self._merging is not None
+        self._merging.flush()
+        merge = Merge(self._plan, self._take_number(), self._merging, self._segments, expunge)
+        if not self._background:
+            self._run(merge)
+            self._settle(raising=False)
+            return
+        self._thread = threading.Thread(
+            target=self._run, args=(merge,), name=f"drum-{self.name}", daemon=True
+        )
+        self._thread.start()
+
+    def _run(self, merge: Merge) -> None:
+        """The thread of a merge."""
+        try:
+            self._outcome = merge.run()
+        except BaseException as error:
+            self._outcome = error
+
+    def _settle(self, raising: bool) -> None:
+        """Make the output and the new Z of a finished merge visible, both at once."""
+        if self.merging:
+            return
+        self._thread = None
+        outcome = self._outcome
+        if isinstance(outcome, Merged):
+            self._outcome = None
+            self._install(outcome)
+        elif outcome is not None and raising:
+            self._outcome = None
+            raise outcome
+
+    def _install(self, merged: Merged) -> None:
+        assert self._merging is not None
+        kept = {segment.name for segment in merged.segments}
+        gone = [segment.name for segment in self._segments if segment.name not in kept]
+        gone += self._merging.files()
+        self._merging.close()
+        self._segments, self._merging = merged.segments, None
+        if merged.results is not None:
+            self._results.append(ResultFile(*merged.results))
+        self.counters.add(merged.counters)
+        self._drop(gone)
+
+    def _drop(self, names: list[str]) -> None:
+        for name in names:
+            if name in self._named:
+                self._garbage.add(name)
+            else:
+                self._env.remove(self._folder / name)
+
+    def _take_number(self) -> int:
+        self._number += 1
+        return self._number - 1
+
+    def _generations(self) -> list[Generation]:
+        return [generation for generation in (self._merging, self._filling) if generation is not None]
+
+    def _files(self) -> dict[str, int]:
+        files = {segment.name: segment.size for segment in self._segments}
+        files |= {file.name: file.size for file in self._results}
+        for generation in self._generations():
+            files |= generation.files()
+        return files
