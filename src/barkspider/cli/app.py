@@ -9,6 +9,7 @@ import typer
 
 from barkspider.cli.crawl import crawl
 from barkspider.cli.demo import demo
+from barkspider.cli.drum import drum_app
 from barkspider.cli.web import web
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(crawl)
 app.command()(web)
+app.add_typer(drum_app, name="drum")
 
 
 @app.command(hidden=True)
@@ -28,6 +30,7 @@ def warm() -> None:
     """Compile the numba kernels once, so that the first crawl does not wait for them."""
     # Importing is enough: every kernel has its signature and compiles, or loads from its cache, at import.
     import barkspider.engine
+    import barkspider.storage.drum
     import barkspider.synthweb  # noqa: F401
 
 
