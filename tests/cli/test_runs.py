@@ -21,6 +21,8 @@ from barkspider.core.load import load_settings
 from barkspider.synthweb import RunningWeb, WebSpec, running_web
 from tests.engine.warcs import archived, check_warcs
 
+PROGRAM = [sys.executable, "-m", "barkspider.cli"]
+
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[RunningWeb]:
@@ -38,8 +40,9 @@ def options(served: RunningWeb) -> list[str]:
 
 
 def start(*arguments: str, folder: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "barkspider.cli", *arguments]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [*PROGRAM, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
 
 
 def end(process: subprocess.Popen[str], timeout: float = 60.0) -> tuple[int, str, str]:
@@ -150,17 +153,7 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
 def test_a_closed_stream_is_no_harm(served: RunningWeb, tmp_path: Path, closed: str) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "barkspider.cli",
-        "crawl",
-        served.web.seeds(1)[0],
-        "--pages",
-        "5",
-        "--job",
-        "j",
-    ]
+    command = [*PROGRAM, "crawl", served.web.seeds(1)[0], "--pages", "5", "--job", "j"]
     shell = f"exec {shlex.join([*command, *options(served)])} {closed}"
     done = subprocess.run(["bash", "-c", shell], cwd=tmp_path, capture_output=True, timeout=60)
     assert done.returncode == 0
@@ -168,16 +161,7 @@ def test_a_closed_stream_is_no_harm(served: RunningWeb, tmp_path: Path, closed: 
 
 
 def test_a_terminal_that_knows_ascii_only(served: RunningWeb, tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "barkspider.cli",
-        "crawl",
-        served.web.seeds(1)[0],
-        "--pages",
-        "5",
-        *options(served),
-    ]
+    command = [*PROGRAM, "crawl", served.web.seeds(1)[0], "--pages", "5", *options(served)]
     plain = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
     done = subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -132,6 +132,7 @@ def test_merges_run_beside_and_a_commit_meanwhile_records_the_state_before() -> 
     pair.commit()
     pair.reopen("drop")
     pair.check()
+    assert len(pair.drum) == 225  # 200 keys, and the even ones from 200 to 248
 
 
 @pytest.mark.parametrize("buckets", [1, 4, 64])

@@ -131,6 +131,8 @@ def test_a_system_that_cannot_reserve_space_is_fine(tmp_path: Path) -> None:
 
     with Env(Old()).append(tmp_path / "a") as file:
         file.preallocate(1 << 20)
+        file.write(b"abc")
+    assert Env().read(tmp_path / "a") == b"abc"
 
 
 def test_a_file_is_cut_but_never_made_longer(place: tuple[Env, Path]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
@@ -51,7 +52,7 @@ class Ground:
         return bytes(self.tables.prose[begin : self.tables.sentences[end]])
 
 
-class Hazard:
+class Hazard(ABC):
     """One way of making a crawler's life hard. Lives on domains of its own, numbered from 0.
 
     `number` says which, and `before` is what stands before the domain in a host name: "", "www" or any labels.
@@ -89,9 +90,9 @@ class Hazard:
         """Whether robots.txt lets pages of the domain be fetched."""
         return True
 
+    @abstractmethod
     def answer(self, request: Request) -> Answer:
         """What a host answers for anything else."""
-        raise NotImplementedError
 
     def page(self, title: str, links: Sequence[str], size: int = 4_000) -> Answer:
         """A page with `links` in its text."""
