@@ -163,3 +163,26 @@ def test_names_are_unique() -> None:
     store, log = opened(env)
     with pytest.raises(ValueError, match="in the store already"):
         store.add(log)
+
+
+@pytest.mark.parametrize("name", ["../victim", "/victim", "log/../../victim"])
+def test_a_manifest_reaches_nothing_outside_of_its_folder(tmp_path: Path, name: str) -> None:
+    class Hostile:
+        name = "log"
+
+        def prepare(self) -> dict[str, Any]:
+            return {"files": {target: 0}}
+
+        def committed(self) -> None:
+            pass
+
+    folder, victim = tmp_path / "job", tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    target = str(victim) if name.startswith("/") else name
+    (folder / "log").mkdir(parents=True)
+    store = Store.open(Env(), folder)
+    store.add(Hostile())
+    store.commit()
+    with pytest.raises(StorageError, match="is not in its folder"):
+        Store.open(Env(), folder)
+    assert victim.read_bytes() == b"precious"

@@ -109,6 +109,8 @@ class Store:
         named: set[Path] = set()
         for state in self._states.values():
             for file, length in state.get("files", {}).items():
+                if Path(file).is_absolute() or ".." in Path(file).parts:
+                    raise StorageError(f"{self.folder / MANIFEST} names {file!r}, which is not in its folder")
                 self._restore(self.folder / file, length)
                 named.add(self.folder / file)
         folders = {path.parent for path in named} | {self.folder / name for name in self._states}
