@@ -30,7 +30,7 @@ def run_crawl(
     console = Console(stderr=as_json)
     # What was imported stays for good and the queues hold few cycles: rare collections save a tenth of the CPU.
     gc.freeze()
-    gc.set_threshold(100_000, 20, 50)
+    gc.set_threshold(50_000, 20, 20)
     return uvloop.run(_run(settings, seeds, folder, as_json, title, console))
 
 

@@ -44,6 +44,9 @@ class Exchange:
         return [value.decode("latin-1").strip() for key, value in self.headers if key.lower() == name]
 
 
+_NOTHING = Exchange()
+
+
 class Connection(asyncio.Protocol):
     """A connection that carries one exchange at a time. Lives on its loop's thread.
 
@@ -83,7 +86,7 @@ class Connection(asyncio.Protocol):
     def exchange(self, request: bytes, deadline: float) -> asyncio.Future[Exchange]:
         """Send a request; the future never fails, it ends with an `Exchange`."""
         done = self._done = self._loop.create_future()
-        self._parser = httptools.HttpResponseParser(self)
+        self._parser: Any = httptools.HttpResponseParser(self)
         self._result = Exchange()
         self._chunks: list[bytes] = []
         self._received = 0
@@ -212,7 +215,9 @@ class Connection(asyncio.Protocol):
         if result.truncated == "length":
             surplus = self._body_size - self._settings.max_size
             result.body, result.raw = result.body[:-surplus], result.raw[:-surplus]
-        self._chunks, self._body = [], []
+        # The parser refers back to us: without this a page would stay in memory until the next collection.
+        self._chunks, self._body, self._parser = [], [], None
+        self._result = _NOTHING
         if not self.reusable:
             self.close()
         if not done.done():
