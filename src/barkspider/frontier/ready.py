@@ -98,7 +98,7 @@ class Host:
         self.key, self.name = key, name
         self.state = State.IDLE
         self.queue: deque[tuple[UrlRow, Trail]] = deque()
-        self.robots: deque[tuple[str, str, int]] = deque()  # origin, URL, hops: go before pages
+        self.robots: list[tuple[str, str, int]] = []  # origin, URL, hops: go before pages; rarely any
         self.origins: dict[str, Origin] = {}
         self.address = ""
         self.address_until = -math.inf
@@ -203,7 +203,7 @@ class Ready:
     def _next(self, host: Host, now: float) -> FetchRobots | FetchPage | None:
         """The next request to a host, or None when it has none now; what robots.txt refuses ends here."""
         if host.robots:
-            asked, url, hops = host.robots.popleft()
+            asked, url, hops = host.robots.pop(0)
             return FetchRobots(asked, url, host.address, host.key, hops)
         while host.queue:
             row, trail = host.queue[0]
@@ -255,7 +255,7 @@ class Ready:
                 self._counters.queued -= 1
                 self._end(self._counters.failed, outcome.error)
             while host.robots:  # the redirect of a robots.txt led nowhere: as if it were not there
-                self._learn(host.robots.popleft()[0], RobotsRules.parse(b"", self._agent), now)
+                self._learn(host.robots.pop(0)[0], RobotsRules.parse(b"", self._agent), now)
         self._schedule(host)
 
     def robots(self, outcome: RobotsFetched, now: float) -> None:
@@ -263,7 +263,7 @@ class Ready:
         asked = outcome.asked
         host = self._release(asked.host_key, asked.address, now, outcome.retry_after)
         if outcome.stale:
-            host.robots.appendleft((asked.origin, asked.url, asked.hops))
+            host.robots.insert(0, (asked.origin, asked.url, asked.hops))
             self._schedule(host)
             return
         if outcome.redirect and asked.hops < _ROBOTS_REDIRECTS:
