@@ -11,20 +11,20 @@ This module is the public API and nothing else:
 docs/architecture.md tells how it works inside.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from barkspider.core.errors import (
-    BarkspiderError,
-    JobError,
-    SettingsError,
-    StorageError,
-    UrlError,
-    UsageError,
-)
-from barkspider.core.load import load_settings
-from barkspider.core.settings import Settings
-
 if TYPE_CHECKING:
+    from barkspider.core.errors import (
+        BarkspiderError,
+        JobError,
+        SettingsError,
+        StorageError,
+        UrlError,
+        UsageError,
+    )
+    from barkspider.core.load import load_settings
+    from barkspider.core.settings import Settings
     from barkspider.engine import Statistics, crawl
 
 __all__ = [
@@ -40,11 +40,16 @@ __all__ = [
     "load_settings",
 ]
 
+_ROOMS = {
+    "Settings": "core.settings",
+    "load_settings": "core.load",
+    "Statistics": "engine",
+    "crawl": "engine",
+}
+
 
 def __getattr__(name: str) -> Any:
     # The engine takes a second to import: only those wait for it who crawl.
-    if name in ("Statistics", "crawl"):
-        from barkspider import engine
-
-        return getattr(engine, name)
+    if name in __all__:
+        return getattr(import_module(f"barkspider.{_ROOMS.get(name, 'core.errors')}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

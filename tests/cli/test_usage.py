@@ -154,6 +154,17 @@ def test_comments_and_a_byte_order_mark_in_a_file_of_seeds(tmp_path: Path) -> No
     assert found == ["http://a.example/x#y", "http://b.example/"]
 
 
+def test_ctrl_c_before_the_crawl_gets_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("barkspider.cli.crawl.load_settings", interrupted)
+    assert run(monkeypatch, "crawl", "http://127.0.0.1/") == 1
+    assert capsys.readouterr().err.strip() == "barkspider: interrupted"
+
+
 def test_no_command_prints_the_help(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

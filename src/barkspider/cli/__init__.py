@@ -39,7 +39,10 @@ def _run() -> object:
     from barkspider.cli.app import app
 
     try:
-        return app(standalone_mode=False)
+        code = app(standalone_mode=False)
+        if code == 130:  # how Typer tells of Ctrl-C
+            raise KeyboardInterrupt
+        return code
     except typer.Abort:
         raise KeyboardInterrupt from None
     except typer.TyperException as error:

@@ -96,11 +96,6 @@ def replace(settings: Settings, values: Mapping[str, Any]) -> Settings:
     return _check(dataclasses.replace(settings, **top))
 
 
-def read_job_settings(file: Path) -> Settings:
-    """The settings that a job was run with."""
-    return load_settings(file=file)
-
-
 def dump_settings(settings: Settings) -> str:
     """Every setting in force as TOML, with units; `load_settings` reads it back unchanged."""
     document: dict[str, Any] = {}

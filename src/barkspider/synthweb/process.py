@@ -93,7 +93,10 @@ def running_web(
             "log": str(log_path) if log_path else None,
         }
         command = [sys.executable, "-m", "barkspider.synthweb"]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        # A session of its own: Ctrl-C in the terminal is for us, and we end the child.
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        ) as process:
             try:
                 ports = _hand_over(process, order)
                 yield RunningWeb(
@@ -134,7 +137,6 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 def child_main() -> None:
     """What the child process does: takes its order from standard input, serves, ends with the input."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     order = json.loads(sys.stdin.readline())
     try:
         server = Server(
