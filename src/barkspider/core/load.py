@@ -219,14 +219,17 @@ def _check(settings: Settings) -> Settings:
             parse_port_rule(rule)
     except SettingsError as error:
         raise SettingsError(f"network: {error}") from error
+    for hours in settings.fetch.bandwidth_hours:
+        parse_hours(hours)
     for server in settings.dns.servers:
         _check_name_server(server)
     if not settings.scope.schemes:
         raise SettingsError("scope.schemes: name http, https or both; without one there is nothing to crawl")
     if not re.fullmatch(r"[A-Za-z0-9_-]+", settings.agent.name):
         raise SettingsError("agent.name: use letters, digits, - and _ only, as robots.txt can name no other")
-    if not re.fullmatch(r"[\x20-\x7e]*", settings.agent.contact):
-        raise SettingsError("agent.contact: use printable ASCII only, it is sent in a header")
+    for name, text in (("contact", settings.agent.contact), ("email", settings.agent.email)):
+        if not re.fullmatch(r"[\x20-\x7e]*", text):
+            raise SettingsError(f"agent.{name}: use printable ASCII only, it is sent in a header")
     return settings
 
 
@@ -269,6 +272,20 @@ def parse_port_rule(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Ne
     if match is None or not (0 < int(match[2]) < 65536 and 0 < int(match[3]) < 65536):
         raise SettingsError(f"{text!r} is not a port rule; write it like 127.0.0.0/8:80=8080")
     return parse_network(match[1]), int(match[2]), int(match[3])
+
+
+def parse_hours(text: str) -> tuple[int, int, int]:
+    """First hour, the hour after the last, and bytes per second, from `FROM-TO=SIZE`.
+
+    >>> parse_hours("8-18=500KB"), parse_hours("22-6=0B")
+    ((8, 18, 500000), (22, 6, 0))
+    """
+    match = re.fullmatch(r"(\d{1,2})-(\d{1,2})=(.+)", text)
+    if match is None or int(match[1]) > 23 or int(match[2]) > 24 or int(match[1]) == int(match[2]):
+        raise SettingsError(
+            f"fetch.bandwidth_hours: {text!r} is no limit for hours; write it like 8-18=500KB"
+        )
+    return int(match[1]), int(match[2]), parse_size(match[3])
 
 
 def _as_toml(value: Any, unit: str | None) -> Any:

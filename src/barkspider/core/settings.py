@@ -36,6 +36,7 @@ class Agent:
     contact: str = _setting(
         "", "A URL or e-mail address where site owners reach you; a public host is not crawled without one"
     )
+    email: str = _setting("", "An e-mail address sent in From; when empty, the contact if it is one")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +145,29 @@ class Fetch:
     timeout: float = _duration("60s", "Whole fetch, from connecting to the last byte", low=0.01)
     connect_timeout: float = _duration("10s", "Connecting, with TLS", low=0.01)
     header_timeout: float = _duration("15s", "From the request to the end of the headers", low=0.01)
-    max_size: int = _size(
-        "2MB", "Bytes of a body, as sent and as decoded; the rest is cut off and the cut recorded"
+    parse_timeout: float = _duration(
+        "200ms", "CPU time for the framing of one response: a million tiny chunks end here", low=0.001
     )
+    min_rate: int = _size("500B", "Least bytes per second of a body, over each rate_window", low=0)
+    rate_window: float = _duration("10s", "How long a body may be slower than min_rate", low=0.01)
+    max_size: int = _size("2MB", "Bytes of a body as sent; the rest is cut off and the cut recorded")
+    max_decoded: int = _size("8MB", "Bytes of a body after its content encodings are taken off")
+    max_encodings: int = _setting(2, "Content encodings on top of each other", low=0, high=8)
+    max_window: int = _size("8MiB", "Memory that a zstd frame may ask of its decoder")
     max_header: int = _size("64KiB", "Bytes of all headers of a response")
+    max_trailers: int = _setting(128, "Headers after a chunked body", low=0)
+    max_interim: int = _setting(10, "Interim (1xx) responses before the real one", low=0)
     encodings: tuple[str, ...] = _setting(
         ("gzip", "deflate", "br", "zstd"),
         "Content encodings to ask for; none asks for plain bodies",
         choices=("gzip", "deflate", "br", "zstd"),
+    )
+    types: tuple[str, ...] = _setting(
+        (), "Media types wanted, such as text/html or text/*; others are left at the headers. Empty: all"
+    )
+    bandwidth: int = _size("0B", "Bytes per second of the whole crawl; 0 means no limit", low=0)
+    bandwidth_hours: tuple[str, ...] = _setting(
+        (), "Other limits for hours of the day (local time), as FROM-TO=SIZE such as 8-18=500KB"
     )
     in_flight: int = _setting(500, "Requests at the same time", low=1, high=100_000)
     keep_alive: float = _duration("5s", "How long an idle connection is kept for its host")
@@ -167,8 +183,23 @@ class Dns:
     servers: tuple[str, ...] = _setting(
         (), "Name servers as address or address:port; empty means the system's"
     )
-    timeout: float = _duration("5s", "One try", low=0.01)
+    timeout: float = _duration(
+        "5s",
+        "Longest first try: shorter for a server that answers fast, doubled with each further try",
+        low=0.01,
+    )
     tries: int = _setting(3, "Tries before a name counts as unresolved", low=1, high=10)
+    family: str = _setting(
+        "prefer4",
+        "Addresses to ask for: prefer4 (IPv6 where there is no IPv4), prefer6, 4 or 6 alone",
+        choices=("prefer4", "prefer6", "4", "6"),
+    )
+    in_flight: int = _setting(200, "Names asked for at the same time; the others wait", low=1, high=10_000)
+    cache_size: int = _setting(100_000, "Names remembered, the last used ones; about 70 MB when full", low=1)
+    min_ttl: float = _duration("1m", "An answer is trusted at least this long", low=1.0)
+    max_ttl: float = _duration("24h", "An answer is trusted at most this long", low=1.0)
+    negative_ttl: float = _duration("10m", "How long a name that does not exist is not asked for again")
+    failure_ttl: float = _duration("30s", "How long a name that could not be resolved is not asked for again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +210,29 @@ class Network:
     ports: tuple[str, ...] = _setting(
         (), "Where a network really listens, as NETWORK:PORT=REAL such as 127.0.0.0/8:80=8080"
     )
+    # It may hold a password, so no text about the settings shows it.
+    proxy: str = field(
+        default="",
+        repr=False,
+        metadata={
+            "help": "A proxy for all connections: http://HOST:PORT or socks5://HOST:PORT, with USER:PASSWORD@ "
+            "where it asks for them; variables of the environment never count"
+        },
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Cookies:
+    """Cookies keep session ids out of URLs: 3.5% had one instead of 27% (Viúva Negra, section 4.5)."""
+
+    enabled: bool = _setting(True, "Accept cookies and send them back to their site")
+    sites: int = _setting(50_000, "Pay-level domains whose cookies are remembered, the last used ones", low=1)
+    per_site: int = _setting(20, "Most cookies of a site; the oldest go first", low=1)
+    max_size: int = _size("4096B", "Bytes of the name and value of a cookie; a larger one is refused", low=1)
+    site_size: int = _size(
+        "8KiB", "Bytes of all cookies of a site, which is what most servers take; the oldest go first", low=1
+    )
+    set_per_response: int = _setting(50, "Set-Cookie headers looked at in a response", low=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +280,7 @@ class Settings:
         low=0,
         high=2**63 - 1,
     )
+    memory: int = _size("2GB", "Memory for buffers, shared out among the parts of a crawl", low=16_000_000)
     agent: Agent = field(default_factory=Agent)
     scope: Scope = field(default_factory=Scope)
     url: UrlRules = field(default_factory=UrlRules)
@@ -234,6 +289,7 @@ class Settings:
     fetch: Fetch = field(default_factory=Fetch)
     dns: Dns = field(default_factory=Dns)
     network: Network = field(default_factory=Network)
+    cookies: Cookies = field(default_factory=Cookies)
     sydney: Sydney = field(default_factory=Sydney)
     budget: Budget = field(default_factory=Budget)
     archive: Archive = field(default_factory=Archive)

@@ -14,7 +14,55 @@ from barkspider.core.settings import Network
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # the well-known prefix (RFC 6052)
+# The special-purpose registries of IANA (RFC 6890), complete, and what else is no place for a crawler. Our own
+# list, since the tables of `ipaddress` change from one version of Python to the next.
+SPECIAL = {
+    "0.0.0.0/8": "this network, and unspecified",
+    "10.0.0.0/8": "private",
+    "100.64.0.0/10": "shared behind carriers; 100.100.100.200 is the metadata of Alibaba's cloud",
+    "127.0.0.0/8": "loopback",
+    "168.63.129.16/32": "the host of a machine in Azure, though the address is public",
+    "169.254.0.0/16": "link-local; 169.254.169.254 is the metadata of most clouds",
+    "172.16.0.0/12": "private",
+    "192.0.0.0/24": "protocols of the IETF; 192.0.0.192 is the metadata of Oracle's cloud",
+    "192.0.2.0/24": "documentation",
+    "192.31.196.0/24": "AS112, a sink for reverse look-ups",
+    "192.52.193.0/24": "multicast tunnels (AMT)",
+    "192.88.99.0/24": "6to4 relays, deprecated",
+    "192.168.0.0/16": "private",
+    "192.175.48.0/24": "AS112",
+    "198.18.0.0/15": "benchmarking",
+    "198.51.100.0/24": "documentation",
+    "203.0.113.0/24": "documentation",
+    "224.0.0.0/4": "multicast",
+    "240.0.0.0/4": "reserved, and broadcast",
+    "::/128": "unspecified",
+    "::1/128": "loopback",
+    "::/96": "IPv4-compatible, deprecated",
+    "::ffff:0:0/96": "IPv4-mapped: another way to write an IPv4 address",
+    "::ffff:0:0:0/96": "IPv4-translated",
+    "64:ff9b:1::/48": "NAT64 for local use",
+    "100::/64": "discarded",
+    "100:0:0:1::/64": "dummy prefix",
+    "2001::/23": "protocols of the IETF: Teredo, benchmarking (2001:2::), ORCHID",
+    "2001:db8::/32": "documentation",
+    "2002::/16": "6to4, deprecated: a tunnel to any IPv4 address",
+    "2620:4f:8000::/48": "AS112",
+    "3fff::/20": "documentation",
+    "5f00::/16": "segment routing",
+    "fc00::/7": "private; fd00:ec2::254 is the metadata of Amazon's cloud, fd20:ce::254 of Google's",
+    "fe80::/10": "link-local",
+    "fec0::/10": "site-local, deprecated",
+    "ff00::/8": "multicast",
+    # Global unicast is 2000::/3; these three are all the rest.
+    "::/3": "not assigned",
+    "4000::/2": "not assigned",
+    "8000::/1": "not assigned",
+}
+_SPECIAL = [ipaddress.ip_network(text) for text in SPECIAL]
+# How hosts with IPv6 alone reach IPv4 (RFC 6052): it stands for the address in its last four bytes.
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_ISATAP = (0x00005EFE, 0x02005EFE)  # the third quarter of an address that tunnels to its last (RFC 5214)
 
 
 class AddressRules:
@@ -41,11 +89,11 @@ class AddressRules:
             address = ipaddress.ip_address(text)
         except ValueError:
             return "refused_address"
+        if "%" in text:  # a zone names a link of this machine, and no URL or name server can mean that
+            return "refused_address"
         if any(address in network for network in self._allowed):
             return ""
-        behind = embedded(address)
-        forms = behind if address in _NAT64 else [address, *behind]  # NAT64 only stands for another address
-        if not all(map(is_public, forms)):
+        if not is_public(address):
             return "refused_address"
         return "" if self._contact else "no_contact"
 
@@ -59,26 +107,17 @@ class AddressRules:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the open Internet's.
+    """Whether an address, and the one that it tunnels to if any, is one of the open Internet's.
 
     >>> [is_public(ipaddress.ip_address(text)) for text in ("8.8.8.8", "169.254.169.254", "fec0::1", "224.0.0.1")]
     [True, False, False, False]
+    >>> [is_public(ipaddress.ip_address(text)) for text in ("64:ff9b::8.8.8.8", "64:ff9b::127.0.0.1")]
+    [True, False]
     """
-    if isinstance(address, ipaddress.IPv6Address) and address.is_site_local:
-        return False
-    return address.is_global and not address.is_multicast and not address.is_reserved
-
-
-def embedded(address: Address) -> list[Address]:
-    """The IPv4 addresses that an IPv6 address stands for: mapped, 6to4, Teredo, NAT64.
-
-    >>> embedded(ipaddress.ip_address("64:ff9b::7f00:1"))
-    [IPv4Address('127.0.0.1')]
-    """
-    if isinstance(address, ipaddress.IPv4Address):
-        return []
-    found: list[Address] = [form for form in (address.ipv4_mapped, address.sixtofour) if form is not None]
-    found += address.teredo or ()
-    if address in _NAT64:
-        found.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-    return found
+    if isinstance(address, ipaddress.IPv6Address):
+        behind = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if address in _NAT64:
+            return is_public(behind)
+        if int(address) >> 32 & 0xFFFFFFFF in _ISATAP and not is_public(behind):
+            return False
+    return not any(address in network for network in _SPECIAL)
