@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from barkspider.core.load import load_settings
-from barkspider.fetch import STALE, Fetcher, Response, cookies, retry_after
+from barkspider.fetch import STALE, Fetcher, Response, retry_after
 
 Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
@@ -55,7 +55,7 @@ def fetch(script: Script, *paths: str, **changes: str) -> list[Response]:
         try:
             return [await fetcher.fetch(f"http://a.example{path}", "127.0.0.1") for path in paths or ("/",)]
         finally:
-            await fetcher.close()
+            await fetcher.aclose()
             server.close()
             await asyncio.gather(*serving)
 
@@ -74,7 +74,7 @@ def test_a_page_is_kept_to_the_byte() -> None:
         b"hi",
         True,
     )
-    assert response.exchange.raw == OK
+    assert response.exchange.head + response.exchange.payload == OK
     assert response.request.startswith(b"GET / HTTP/1.1\r\nHost: a.example\r\nUser-Agent: barkspider/")
     assert response.request.endswith(b"\r\n\r\n")
 
@@ -82,7 +82,7 @@ def test_a_page_is_kept_to_the_byte() -> None:
 def test_chunks_are_joined_and_the_wire_bytes_kept() -> None:
     raw = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
     response = one(says(raw[:40], raw[40:60], raw[60:], pause=0.01))
-    assert (response.body, response.exchange.raw) == (b"abcde", raw)
+    assert (response.body, response.exchange.head + response.exchange.payload) == (b"abcde", raw)
 
 
 def test_gzip_is_unpacked_and_the_wire_bytes_kept() -> None:
@@ -90,13 +90,13 @@ def test_gzip_is_unpacked_and_the_wire_bytes_kept() -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
     response = one(says(head + packed))
     assert (response.body, response.whole) == (b"text " * 1000, True)
-    assert response.exchange.raw == head + packed
+    assert response.exchange.head + response.exchange.payload == head + packed
 
 
 def test_a_bomb_is_unpacked_up_to_the_limit() -> None:
     packed = zlib.compress(bytes(30_000_000), 9)
     response = one(
-        says(b"HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\n\r\n" + packed), fetch__max_size="1MB"
+        says(b"HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\n\r\n" + packed), fetch__max_decoded="1MB"
     )
     assert (len(response.body), response.whole) == (1_000_000, False)
 
@@ -108,12 +108,16 @@ def test_what_is_not_packed_as_it_says_is_given_as_it_came() -> None:
 
 def test_a_body_without_length_ends_with_the_connection() -> None:
     response = one(says(b"HTTP/1.1 200 OK\r\n\r\nall of it"))
-    assert (response.body, response.truncated) == (b"all of it", "")
+    assert (response.body, response.exchange.truncated) == (b"all of it", "")
 
 
 def test_interim_responses_are_passed_over() -> None:
     response = one(says(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + OK))
-    assert (response.exchange.status, response.exchange.raw, response.body) == (200, OK, b"hi")
+    assert (response.exchange.status, response.exchange.head + response.exchange.payload, response.body) == (
+        200,
+        OK,
+        b"hi",
+    )
     assert response.exchange.header(b"link") == ""
 
 
@@ -149,7 +153,7 @@ def test_no_response_is_a_failure_with_a_name(script: Script, failure: str) -> N
 )
 def test_a_cut_body_is_kept_and_the_cut_recorded(script: Script, truncated: str, size: int | None) -> None:
     response = one(script, fetch__max_size="5KB")
-    assert (response.exchange.failure, response.truncated, response.whole) == ("", truncated, False)
+    assert (response.exchange.failure, response.exchange.truncated, response.whole) == ("", truncated, False)
     assert response.body == b"x" * len(response.body)
     assert len(response.body) == size if size else 0 < len(response.body) < 50
 
@@ -191,7 +195,7 @@ def test_nothing_connects_to_an_address_that_was_not_opened() -> None:
         try:
             return await fetcher.fetch("http://127.0.0.1/", "127.0.0.1")
         finally:
-            await fetcher.close()
+            await fetcher.aclose()
 
     assert asyncio.run(run()).exchange.failure == "refused_address"
 
@@ -203,7 +207,7 @@ def test_a_closed_port_fails_at_once() -> None:
         try:
             return await fetcher.fetch("http://a.example/", "127.0.0.1")
         finally:
-            await fetcher.close()
+            await fetcher.aclose()
 
     assert asyncio.run(run()).exchange.failure == "connect_failed"
 
@@ -222,11 +226,3 @@ def test_a_closed_port_fails_at_once() -> None:
 def test_retry_after(text: bytes, expected: float | None) -> None:
     response = one(says(b"HTTP/1.1 503 Busy\r\nRetry-After: " + text + b"\r\nContent-Length: 0\r\n\r\n"))
     assert retry_after(response.exchange, 0.0) == expected
-
-
-def test_cookies_are_read_within_bounds() -> None:
-    many = b"".join(b"Set-Cookie: c%d=v; Path=/\r\n" % number for number in range(1000))
-    response = one(says(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n" + many + b"\r\n"))
-    sent = cookies(response.exchange)
-    assert sent.startswith("c0=v; c1=v; ")
-    assert sent.count("=") <= 64

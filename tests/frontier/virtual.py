@@ -57,7 +57,6 @@ class VirtualWeb:
     latency: float = 0.01
     digests: Mapping[str, int] = field(default_factory=dict)
     requests: list[tuple[float, str, str, str]] = field(default_factory=list)  # time, host, address, URL
-    cookies: dict[str, str] = field(default_factory=dict)  # sent with the last request for a URL
     stale: set[str] = field(default_factory=set)  # URLs whose first request finds a dead connection
     slow: Mapping[str, float] = field(default_factory=dict)  # latency by URL
 
@@ -107,7 +106,6 @@ class VirtualWeb:
         return PageFetched(instruction, failure="stale", stale=True) if stale else self.page(instruction, url)
 
     def page(self, asked: FetchPage, url: str) -> PageFetched:
-        self.cookies[url] = asked.trail.cookie
         what = self.pages.get(url, Failure("http_404", temporary=False))
         if isinstance(what, Failure):
             if self.times(url) <= what.times:
@@ -120,9 +118,7 @@ class VirtualWeb:
                 Flag.REDIRECT,
                 asked.row.hops + 1,
             )
-            return PageFetched(
-                asked, 302, redirect=Redirect(target, what.encode(), f"from={self.times(url)}")
-            )
+            return PageFetched(asked, 302, redirect=Redirect(target, what.encode()))
         return PageFetched(
             asked, 200, links=batch(*what, depth=asked.row.depth + 1), digest=self.digests.get(url, 0)
         )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from barkspider.core.records import UrlBatch, UrlRow
 
@@ -36,23 +36,16 @@ class FetchRobots:
     hops: int
 
 
-class Trail(NamedTuple):
-    """The redirects that led to a URL: the keys on the way, and the cookies they set for its domain."""
-
-    keys: tuple[int, ...] = ()
-    cookie: str = ""
-
-
-NO_TRAIL = Trail()
+Trail = tuple[int, ...]  # the keys of the redirects that led to a URL
 
 
 @dataclass(frozen=True, slots=True)
 class FetchPage:
-    """Fetch a URL from exactly this address, with the cookies of its trail."""
+    """Fetch a URL from exactly this address."""
 
     row: UrlRow
     address: str
-    trail: Trail = NO_TRAIL
+    trail: Trail = ()
 
 
 Instruction = ResolveHost | FetchRobots | FetchPage
@@ -92,7 +85,6 @@ class Redirect:
 
     row: UrlRow
     exact: bytes
-    cookie: str
 
 
 @dataclass(frozen=True, slots=True)

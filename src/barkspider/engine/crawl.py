@@ -208,8 +208,8 @@ class Crawl:
         if isinstance(instruction, FetchRobots):
             response = await self._fetcher.fetch(instruction.url, instruction.address)
             return self._reader.robots(instruction, response)
-        url, cookie = instruction.row.url.decode(), instruction.trail.cookie
-        response = await self._fetcher.fetch(url, instruction.address, cookie)
+        url = instruction.row.url.decode()
+        response = await self._fetcher.fetch(url, instruction.address, any_type=False)
         limit = self._job.settings.limits.pages
         return None if 0 < limit <= self._tally.pages else self._reader.page(instruction, response)
 
@@ -217,7 +217,7 @@ class Crawl:
         self.abort()
         await asyncio.gather(*self._under_way, return_exceptions=True)
         self._final = self.statistics()
-        await self._fetcher.close()
+        await self._fetcher.aclose()
         for close in (self._pages.close, self._robots.close, self._frontier.close):
             try:
                 close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from contextlib import aclosing
 
 from barkspider.core.errors import UrlError, UsageError
 from barkspider.core.settings import Settings
@@ -37,19 +38,17 @@ def canonical_seeds(settings: Settings, texts: Iterable[tuple[str, str]]) -> lis
 
 async def check_hosts(settings: Settings, seeds: Sequence[str]) -> None:
     """Raise `UsageError` when a seed's host is public without a contact, or private without permission."""
-    fetcher = Fetcher(settings)
-    try:
+    async with aclosing(Fetcher(settings)) as fetcher:
         hosts = list(dict.fromkeys(split(seed).host for seed in seeds))[:_CHECKED]
-        for host, found in zip(hosts, await asyncio.gather(*map(fetcher.resolve, hosts)), strict=True):
-            if found.error == "no_contact":
-                raise UsageError(
-                    f"{host} is a public host: say who you are first, for example with "
-                    "--set agent.contact=https://example.org/about-my-crawl or an e-mail address"
-                )
-            if found.error == "refused_address":
-                raise UsageError(
-                    f"{host} is on a loopback or private network; if you mean it, open that network with "
-                    "--allow-network, for example --allow-network 127.0.0.0/8"
-                )
-    finally:
-        await fetcher.close()
+        answers = await asyncio.gather(*map(fetcher.resolve, hosts))
+    for host, found in zip(hosts, answers, strict=True):
+        if found.error == "no_contact":
+            raise UsageError(
+                f"{host} is a public host: say who you are first, for example with "
+                "--set agent.contact=https://example.org/about-my-crawl or an e-mail address"
+            )
+        if found.error == "refused_address":
+            raise UsageError(
+                f"{host} is on a loopback or private network; if you mean it, open that network with "
+                "--allow-network, for example --allow-network 127.0.0.0/8"
+            )

@@ -10,11 +10,9 @@ from barkspider.core.records import UrlBatch
 from barkspider.core.settings import Settings
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.statistics import Tally
-from barkspider.fetch import STALE, TEMPORARY, Response, cookies, retry_after
+from barkspider.fetch import REDIRECTS, STALE, TEMPORARY, Response, retry_after
 from barkspider.page import is_html, read_page
 from barkspider.url import Keys, parse
-
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 class Reader:
@@ -42,7 +40,7 @@ class Reader:
                 asked, failure=exchange.failure, temporary=exchange.failure in TEMPORARY, stale=stale
             )
         wall = self._archive(self._pages, response)
-        if exchange.status in _REDIRECTS:
+        if exchange.status in REDIRECTS:
             return self._redirect(asked, response)
         if not 200 <= exchange.status < 300:
             return PageFetched(
@@ -72,7 +70,7 @@ class Reader:
         if exchange.status >= 500 or exchange.status == 429:
             self._tally.robots_failed[f"http_{exchange.status}"] += 1
         target = ""
-        if exchange.status in _REDIRECTS:
+        if exchange.status in REDIRECTS:
             try:
                 written = parse(exchange.header(b"location"), parse(asked.url))
                 if written.scheme in ("http", "https") and written.host_str:
@@ -87,7 +85,7 @@ class Reader:
         made = self._links.redirect(location, asked.row) if location else None
         if made is None:  # nowhere, or out of scope: it ends here, answered
             return PageFetched(asked, exchange.status)
-        return PageFetched(asked, exchange.status, redirect=Redirect(*made, cookies(exchange)))
+        return PageFetched(asked, exchange.status, redirect=Redirect(*made))
 
     def _read(self, asked: FetchPage, response: Response, content_type: str | None) -> UrlBatch | None:
         url = asked.row.url.decode()
@@ -110,10 +108,10 @@ class Reader:
         warc.write_exchange(
             response.url,
             response.request,
-            exchange.raw,
+            exchange.head + exchange.payload,
             response.address,
             wall,
             exchange.truncated or None,
         )
-        self._tally.bytes += len(exchange.raw)
+        self._tally.bytes += len(exchange.head) + len(exchange.payload)
         return wall

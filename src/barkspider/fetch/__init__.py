@@ -1,18 +1,22 @@
 """From an instruction to bytes: names to addresses, connections, one HTTP exchange, its limits.
 
-    host ─► dns ─► addresses (rules) ─► connection ─► exchange (exact bytes) ─► headers (unpack) ─► Response
+    host ─► dns ─► addresses (rules) ─► connection ─► message (exact bytes) ─► decoding ─► Response
+                                          ├─ intake: memory and bandwidth
+                                          └─ deadlines
 
 A fetch goes to exactly the address it is told, follows no redirect, retries nothing that was answered,
-and ends in a `Response` whatever the server does. When to fetch is the frontier's business.
+and ends in a `Response` with one named outcome whatever the server does. When to fetch is the frontier's
+business.
 """
 
 from barkspider.fetch.addresses import AddressRules
-from barkspider.fetch.connection import Exchange
 from barkspider.fetch.dns import Resolution
-from barkspider.fetch.fetcher import STALE, TEMPORARY, Fetcher, Response
-from barkspider.fetch.headers import cookies, retry_after, user_agent
+from barkspider.fetch.exchange import REDIRECTS, STALE, TEMPORARY, Exchange, Timing
+from barkspider.fetch.fetcher import Fetcher, Response
+from barkspider.fetch.headers import Validators, retry_after, user_agent
 
 __all__ = [
+    "REDIRECTS",
     "STALE",
     "TEMPORARY",
     "AddressRules",
@@ -20,7 +24,8 @@ __all__ = [
     "Fetcher",
     "Resolution",
     "Response",
-    "cookies",
+    "Timing",
+    "Validators",
     "retry_after",
     "user_agent",
 ]

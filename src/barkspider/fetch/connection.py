@@ -1,224 +1,354 @@
-"""One connection and the exchange on it: HTTP/1.1 by httptools on an asyncio protocol.
+"""One connection and the exchanges on it, over a socket of our own.
 
-`Connection` sends a request, feeds what arrives to llhttp, keeps the exact bytes, and ends the exchange
-at the first of: the message is complete, a limit is passed, a deadline is over, the peer has closed.
+    connect ─► (tunnel of a proxy) ─► (TLS) ─► request ─► message ─► idle ─► request …
+
+Each step is a method that is called when the socket is ready and either waits for the next call or goes
+on to the next step. An exchange ends at the first of: the message is complete, a limit is passed, a
+deadline is over, the peer has closed.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
-from typing import Any
-
-import httptools
+import errno
+import os
+import socket
+import ssl
+from collections.abc import Callable
+from time import monotonic
+from typing import NamedTuple
 
 from barkspider.core.settings import Fetch
 from barkspider.fetch.deadlines import Deadlines
+from barkspider.fetch.exchange import Exchange, Timing
+from barkspider.fetch.intake import Intake
+from barkspider.fetch.message import Message
+from barkspider.fetch.poll import ENDED, Poller
+from barkspider.fetch.proxy import Proxy, ProxyError
 
-_MOST_INTERIM = 10  # 1xx responses before we hang up
-
-
-@dataclass(slots=True)
-class Exchange:
-    """What went over the wire. `failure` is "" when a response with headers arrived.
-
-    `truncated` names why a body is not whole, in the words of WARC-Truncated: length, time, disconnect.
-    """
-
-    failure: str = ""
-    status: int = 0
-    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
-    raw: bytes = b""
-    body: bytes = b""
-    truncated: str = ""
-
-    def header(self, name: bytes) -> str:
-        """The first header of this (lower-case) name, or ""."""
-        for key, value in self.headers:
-            if len(key) == len(name) and key.lower() == name:
-                return value.decode("latin-1").strip()
-        return ""
-
-    def all_headers(self, name: bytes) -> list[str]:
-        """Every header of this (lower-case) name."""
-        return [value.decode("latin-1").strip() for key, value in self.headers if key.lower() == name]
+_PIECE = 64 * 1024  # the most that one look at a socket reads: a millisecond of parsing at worst
+_STREAM = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
+_NOT_YET = (ssl.SSLWantReadError, ssl.SSLWantWriteError, BlockingIOError, InterruptedError)
 
 
-_NOTHING = Exchange()
+class Target(NamedTuple):
+    """Where a connection goes: an address that was checked, and the name that TLS must prove."""
+
+    address: str
+    port: int
+    name: str = ""
+    tls: ssl.SSLContext | None = None
+    proxy: tuple[Proxy, str] | None = None  # the way there, and the address of the proxy
 
 
-class Connection(asyncio.Protocol):
+class Shared:
+    """What all connections of a fetcher use together."""
+
+    def __init__(
+        self, settings: Fetch, loop: asyncio.AbstractEventLoop, poller: Poller, intake: Intake
+    ) -> None:
+        self.settings, self.loop, self.poller, self.intake = settings, loop, poller, intake
+        self.deadlines = Deadlines()
+        self.buffer = memoryview(bytearray(_PIECE))
+
+
+class Connection:
     """A connection that carries one exchange at a time. Lives on its loop's thread.
 
-    `reusable` says whether another exchange may follow the one that ended.
+    `idle` says whether another exchange may follow.
     """
 
-    def __init__(self, settings: Fetch, deadlines: Deadlines, loop: asyncio.AbstractEventLoop) -> None:
-        self._settings, self._deadlines, self._loop = settings, deadlines, loop
-        self._transport: Any = None
-        self._connecting: asyncio.Task[Any] | None = None
+    __slots__ = (
+        "_began",
+        "_connected",
+        "_deadline",
+        "_done",
+        "_first",
+        "_handshake",
+        "_last",
+        "_message",
+        "_number",
+        "_outgoing",
+        "_paused",
+        "_phase",
+        "_received",
+        "_secured",
+        "_sent",
+        "_shared",
+        "_socket",
+        "_step",
+        "_target",
+        "_watched",
+        "_window_size",
+        "idle",
+        "started",
+    )
+
+    def __init__(self, shared: Shared, target: Target) -> None:
+        self._shared, self._target = shared, target
+        self._socket: socket.socket | None = None
+        self._number = -1  # of the socket, for the poller
         self._done: asyncio.Future[Exchange] | None = None
-        self._deadline = 0.0
-        self.reusable = False
+        # A plain function, not a method bound to us: that would be a cycle for the collector to find.
+        self._step: Callable[[Connection, int], None] = Connection._on_connected
+        self._watched = float("inf")  # when the wheel will look at us
+        self._deadline = self._last = 0.0
+        self._paused = 0.0
+        self._window_size = 0
+        self.idle = False
+        self.started = 0.0
 
     @property
     def open(self) -> bool:
         """Whether the connection can still carry an exchange."""
-        return self._transport is not None and not self._transport.is_closing()
+        return self._socket is not None
 
-    async def connect(self, address: str, port: int, tls: Any, name: str) -> None:
-        """Open the connection; TimeoutError when `fetch.connect_timeout` is over first."""
-        self._connecting = task = asyncio.current_task()
-        assert task is not None
-        self._deadline = self._loop.time() + self._settings.connect_timeout
-        self._deadlines.watch(self, self._deadline)
-        try:
-            await self._loop.create_connection(
-                self._itself, address, port, ssl=tls, server_hostname=name if tls else None
-            )
-        except asyncio.CancelledError:
-            if self._connecting is None and task.uncancel() == 0:  # it was `check` that cancelled us
-                raise TimeoutError from None
-            raise
-        finally:
-            self._connecting = None
-
-    def exchange(self, request: bytes, deadline: float) -> asyncio.Future[Exchange]:
-        """Send a request; the future never fails, it ends with an `Exchange`."""
-        done = self._done = self._loop.create_future()
-        self._parser: Any = httptools.HttpResponseParser(self)
-        self._result = Exchange()
-        self._chunks: list[bytes] = []
+    def exchange(self, request: bytes, any_type: bool = True) -> asyncio.Future[Exchange]:
+        """Send a request, connecting first if need be; the future never fails, it ends with an `Exchange`."""
+        settings, done = self._shared.settings, self._shared.loop.create_future()
+        self._done, self._message = done, Message(settings, any_type)
+        self._outgoing = request
+        self.started = self._began = self._connected = self._secured = self._sent = monotonic()
+        self._first = 0.0
         self._received = 0
-        self._body: list[bytes] = []
-        self._body_size = 0
-        self._interim = 0
-        self._headers_done = self._complete = self.reusable = False
-        self._last = deadline
-        self._deadline = min(self._loop.time() + self._settings.header_timeout, deadline)
-        self._deadlines.watch(self, self._deadline)
-        if self.open:
-            self._transport.write(request)
+        self._last = self.started + settings.timeout
+        self.idle = False
+        if self._socket is None:
+            self._await_until("timeout_connect", self.started + settings.connect_timeout)
+            self._connect()
         else:
-            self._finish("disconnected")
+            self._send_request()
         return done
+
+    def close(self) -> None:
+        """Hang up. An exchange that is under way is given up: its future is left as it is."""
+        if self._done is not None:
+            self._done = None
+            self._shared.intake.gave_back(self, self._received)
+        closing, self._socket = self._socket, None
+        if closing is not None:
+            self._shared.poller.forget(self._number)
+            closing.close()
+
+    # ── steps: each is called when the socket is ready ─────────────────────────────────────────
+
+    def _connect(self) -> None:
+        address, port = self._target.address, self._target.port
+        if self._target.proxy is not None:
+            address, port = self._target.proxy[1], self._target.proxy[0].port
+        try:
+            opened = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, _STREAM)
+            self._socket = opened
+            code = opened.connect_ex((address, port))
+            if code not in (0, errno.EINPROGRESS):
+                raise OSError(code, os.strerror(code))
+            self._number = opened.fileno()
+            self._shared.poller.watch(self._number, self)
+        except OSError as error:
+            handles = error.errno in (errno.EMFILE, errno.ENFILE)
+            self._fail("no_file_handles" if handles else "connect_failed", str(error))
+
+    def ready(self, events: int) -> None:
+        """Called by the poller."""
+        self._step(self, events)
+
+    def _on_connected(self, events: int) -> None:
+        assert self._socket is not None
+        if events & ENDED:
+            code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            return self._fail("connect_failed", os.strerror(code) if code else "closed at once")
+        self._connected = self._secured = monotonic()
+        if self._target.proxy is not None:
+            self._handshake = self._target.proxy[0].handshake(self._target.address, self._target.port)
+            self._step, self._phase = Connection._on_tunnel, "proxy_error"
+            return self._on_tunnel(0)
+        return self._secure()
+
+    def _on_tunnel(self, _events: int) -> None:
+        """Speak to the proxy until it has opened a tunnel."""
+        assert self._socket is not None
+        try:
+            while True:
+                if self._handshake.send:
+                    sent = self._socket.send(self._handshake.send)
+                    self._handshake.send = self._handshake.send[sent:]
+                    continue
+                data = self._socket.recv(_PIECE)
+                if not data:
+                    raise ProxyError("closed by the proxy")
+                if self._handshake.feed(data):
+                    break
+        except _NOT_YET:
+            return None
+        except (ProxyError, OSError) as error:
+            return self._fail("proxy_error", str(error))
+        self._connected = self._secured = monotonic()
+        return self._secure()
+
+    def _secure(self) -> None:
+        if self._target.tls is None:
+            return self._send_request()
+        assert self._socket is not None
+        self._phase = "timeout_tls"
+        try:
+            # The new object takes the place of the old one, number and all.
+            self._socket = self._target.tls.wrap_socket(
+                self._socket, server_hostname=self._target.name, do_handshake_on_connect=False
+            )
+        except (OSError, ValueError) as error:
+            return self._fail("tls_error", str(error))
+        self._step = Connection._on_secured
+        return self._on_secured(0)
+
+    def _on_secured(self, _events: int) -> None:
+        assert isinstance(self._socket, ssl.SSLSocket)
+        try:
+            self._socket.do_handshake()
+        except _NOT_YET:
+            return None
+        except ssl.SSLCertVerificationError as error:
+            return self._fail("tls_certificate", error.verify_message)
+        except (OSError, ValueError) as error:
+            return self._fail("tls_error", getattr(error, "reason", None) or str(error))
+        self._secured = monotonic()
+        return self._send_request()
+
+    def _send_request(self) -> None:
+        self._sent = monotonic()
+        self._await_until("timeout_headers", self._sent + self._shared.settings.header_timeout)
+        self._step = Connection._on_writable
+        self._on_writable(0)
+
+    def _on_writable(self, events: int) -> None:
+        """Send what is left of the request; the answer may come before all of it is gone."""
+        if self._outgoing:
+            assert self._socket is not None
+            try:
+                self._outgoing = self._outgoing[self._socket.send(self._outgoing) :]
+            except _NOT_YET:
+                pass
+            except OSError as error:
+                return self._fail("disconnected", str(error))
+        if not self._outgoing:
+            self._step = Connection._on_readable
+        return self._on_readable(events) if events else None
+
+    def _on_readable(self, events: int) -> None:
+        if self._done is None:  # an idle connection: the peer has closed, or says what nobody asked for
+            self.close()
+        elif not self._paused:
+            while self._read_piece(events):
+                pass
+
+    def _read_piece(self, events: int) -> bool:
+        """Read what is there; whether there may be more, which there is not after a short read.
+
+        Unless the peer has closed, which is told only once, or TLS holds something back.
+        """
+        shared = self._shared
+        assert self._socket is not None
+        if not shared.intake.may_read(self):
+            self._paused = monotonic()
+            return False
+        try:
+            size = self._socket.recv_into(shared.buffer)
+        except _NOT_YET:
+            return False
+        except OSError as error:
+            self._broken(getattr(error, "reason", None) or str(error))
+            return False
+        if size == 0:
+            self._message.end()
+            self._finish()
+            return False
+        if not self._first:
+            self._first = monotonic()
+        shared.intake.took(size)
+        self._received += size
+        speaking = self._message.speaking
+        if self._message.feed(shared.buffer[:size]):
+            self._finish()
+            return False
+        if self._message.speaking and not speaking:
+            self._begin_body()
+        return size == _PIECE or bool(events & ENDED) or self._target.tls is not None
+
+    # ── deadlines and pauses ───────────────────────────────────────────────────────────────────
 
     def check(self, now: float) -> float | None:
         """Called by the wheel of deadlines: end what is over."""
-        if self._connecting is None and self._done is None:
+        self._watched = float("inf")
+        if self._done is None:
             return None
-        if now < self._deadline:
-            return self._deadline
-        if self._connecting is not None:
-            task, self._connecting = self._connecting, None
-            task.cancel()
+        if self._paused or now < self._deadline:
+            again = max(self._deadline, now + 1.0) if self._paused else self._deadline
+            self._watched = again
+            return again
+        if not self._message.speaking:
+            self._fail(self._phase, "no answer in time")
+            return None
+        size, self._window_size = self._received - self._window_size, self._received
+        if now >= self._last:
+            self._message.stop("time")
+        elif size < self._shared.settings.min_rate * self._shared.settings.rate_window:
+            self._message.stop("rate")
         else:
-            self._broken("timeout_headers", "time")
+            self._deadline = self._watched = min(now + self._shared.settings.rate_window, self._last)
+            return self._deadline
+        self._finish()
         return None
 
-    def close(self) -> None:
-        """Hang up."""
-        if self._transport is not None:
-            self._transport.abort()
-
-    # ── asyncio ────────────────────────────────────────────────────────────────────────────────
-
-    def _itself(self) -> Connection:
-        return self
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by the loop."""
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        """Called by the loop."""
-        if self._done is None:  # bytes that nobody asked for
-            self.reusable = False
-            return self.close()
-        self._chunks.append(data)
-        self._received += len(data)
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserError:
-            return self._broken("protocol_error", "")
-        if self._body_size > self._settings.max_size:
-            self.reusable = False
-            return self._broken("", "length")
-        if self._complete:
-            return self._finish("")
-        if not self._headers_done and self._received > self._settings.max_header:
-            return self._finish("headers_too_large")
-        return None
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Called by the loop."""
-        self._transport = None
+    def resume(self, within: float | None) -> None:
+        """Called by the intake: read on. What was waited for us counts for no deadline."""
+        now = monotonic()
+        waited, self._paused = now - self._paused, 0.0
         if self._done is None:
             return
-        if exc is None and self._headers_done and not self._framed():
-            self._finish("")  # without a length, the end of the connection is the end of the body
-        else:
-            self._broken("disconnected", "disconnect")
+        self._deadline += waited
+        self._last += waited
+        if within is not None:
+            self._last = min(self._last, now + within)
+            self._deadline = min(self._deadline, self._last)
+            self._watch()
+        self._on_readable(ENDED)  # whether the peer has closed meanwhile is not known: read to the end
 
-    # ── httptools ──────────────────────────────────────────────────────────────────────────────
+    def _begin_body(self) -> None:
+        self._window_size = self._received
+        self._await_until("", monotonic() + self._shared.settings.rate_window)
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Called by the parser."""
-        self._result.headers.append((name, value))
+    def _await_until(self, phase: str, deadline: float) -> None:
+        self._phase, self._deadline = phase, min(deadline, self._last)
+        self._watch()
 
-    def on_headers_complete(self) -> None:
-        """Called by the parser."""
-        status = self._parser.get_status_code()
-        if status >= 200:
-            self._result.status = status
-            self._headers_done = True
-            self._deadline = self._last
-
-    def on_body(self, data: bytes) -> None:
-        """Called by the parser."""
-        self._body.append(data)
-        self._body_size += len(data)
-
-    def on_message_complete(self) -> None:
-        """Called by the parser."""
-        if self._headers_done:
-            self._complete = True
-            self.reusable = self._parser.should_keep_alive()
-            return
-        self._interim += 1
-        if self._interim > _MOST_INTERIM:
-            raise httptools.HttpParserError("too many interim responses")
-        self._result.headers.clear()
-        head, _, rest = b"".join(self._chunks).partition(b"\r\n\r\n")
-        self._chunks, self._received = [rest], self._received - len(head) - 4
+    def _watch(self) -> None:
+        # A deadline that comes later is found when the earlier one is looked at.
+        if self._deadline < self._watched:
+            self._watched = self._deadline
+            self._shared.deadlines.watch(self, self._deadline)
 
     # ── ends ───────────────────────────────────────────────────────────────────────────────────
 
-    def _framed(self) -> bool:
-        return bool(self._result.header(b"content-length") or self._result.header(b"transfer-encoding"))
+    def _fail(self, failure: str, detail: str) -> None:
+        self._message.stop("", failure, detail)
+        self._finish()
 
-    def _broken(self, failure: str, truncated: str) -> None:
-        """The exchange ends early: what came after the headers is kept as a cut body."""
-        if self._headers_done and truncated:
-            self._result.truncated = truncated
-            failure = ""
-        self._finish(failure)
+    def _broken(self, detail: str) -> None:
+        self._message.stop("disconnect", "disconnected", detail)
+        self._finish()
 
-    def _finish(self, failure: str) -> None:
+    def _finish(self) -> None:
         done, self._done = self._done, None
-        if done is None:
-            return
-        result = self._result
-        result.failure = failure
-        result.raw = b"".join(self._chunks)
-        result.body = b"".join(self._body)
-        if result.truncated == "length":
-            surplus = self._body_size - self._settings.max_size
-            result.body, result.raw = result.body[:-surplus], result.raw[:-surplus]
-        # The parser refers back to us: without this a page would stay in memory until the next collection.
-        self._chunks, self._body, self._parser = [], [], None
-        self._result = _NOTHING
-        if not self.reusable:
+        assert done is not None
+        message = self._message
+        now = monotonic()
+        self._shared.intake.gave_back(self, self._received)
+        self.idle = message.keep_alive and not self._outgoing and self._socket is not None
+        if not self.idle:
             self.close()
+        result = message.exchange()
+        first = self._first or now
+        result.timing = Timing(
+            self._connected - self._began, self._secured - self._connected, first - self._sent, now - first
+        )
         if not done.done():
             done.set_result(result)

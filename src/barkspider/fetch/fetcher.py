@@ -4,39 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import time
 from collections import OrderedDict
 from dataclasses import dataclass
 
 from barkspider.core.errors import SettingsError
-from barkspider.core.settings import Settings
+from barkspider.core.settings import Network, Settings
 from barkspider.fetch.addresses import AddressRules
-from barkspider.fetch.connection import Connection, Exchange
-from barkspider.fetch.deadlines import Deadlines
+from barkspider.fetch.connection import Connection, Shared, Target
+from barkspider.fetch.cookies import CookieJar
 from barkspider.fetch.decoding import decode
 from barkspider.fetch.dns import Resolution, Resolver
-from barkspider.fetch.headers import common_headers, request_bytes
-from barkspider.url import Parts, split
+from barkspider.fetch.exchange import REDIRECTS, STALE, Exchange
+from barkspider.fetch.headers import Validators, common_headers, request_bytes
+from barkspider.fetch.intake import Intake, local_hour
+from barkspider.fetch.poll import Poller
+from barkspider.fetch.proxy import Proxy
+from barkspider.url import Domains, Parts, split
 
-STALE = "stale_connection"  # an idle connection died before it carried a request
-# What another try may cure. Everything else is the same tomorrow.
-TEMPORARY = frozenset({"timeout_connect", "timeout_headers", "connect_failed", "disconnected"})
+_ANYWHERE = Network(allow=("0.0.0.0/0", "::/0"))
+_MEMORY_SHARE = 8  # messages being received may take so small a part of `memory`
 
 
 @dataclass(slots=True)
 class Response:
-    """The end of one fetch: the exchange, what was sent, and the body without its encoding."""
+    """The end of one fetch: the exchange, what was sent, and the body without its encodings.
+
+    `decoded` says whether the encodings came off whole; if not, `body` is as far as they did, or as sent.
+    """
 
     url: str
     address: str
     request: bytes
     exchange: Exchange
     body: bytes
-    whole: bool
+    decoded: bool
 
     @property
-    def truncated(self) -> str:
-        """Why the body is not whole in the words of WARC-Truncated, or ""."""
-        return self.exchange.truncated
+    def whole(self) -> bool:
+        """Whether the body is all that the server had to give."""
+        return self.decoded and not self.exchange.cut
 
 
 class Fetcher:
@@ -50,79 +57,99 @@ class Fetcher:
         self.rules = AddressRules(settings.network, settings.agent.contact)
         self._resolver = Resolver(settings.dns, self.rules)
         self._headers = common_headers(settings)
+        self._cookies = CookieJar(
+            settings.cookies, Domains(private=True)
+        )  # users of a hosting domain are kept apart
         self._tls = _tls_context(settings)
+        self._proxy = Proxy.parse(settings.network.proxy) if settings.network.proxy else None
+        # The proxy is the operator's word, wherever it is; it has names of its own.
+        self._proxy_names = Resolver(settings.dns, AddressRules(_ANYWHERE, contact="operator"))
         self._loop = asyncio.get_running_loop()
-        self._deadlines = Deadlines()
+        poller = Poller(self._loop)
+        intake = Intake(settings.fetch, settings.memory // _MEMORY_SHARE, self._loop, local_hour)
+        self._shared = Shared(settings.fetch, self._loop, poller, intake)
         self._idle: OrderedDict[tuple[str, str, int, str], tuple[Connection, float]] = OrderedDict()
 
     async def resolve(self, host: str) -> Resolution:
         """The addresses of a host that may be contacted."""
         return await self._resolver.resolve(host)
 
-    async def fetch(self, url: str, address: str, cookie: str = "") -> Response:
-        """GET a canonical URL from exactly this address; never raises for what a server does."""
+    async def fetch(
+        self, url: str, address: str, validators: Validators | None = None, any_type: bool = True
+    ) -> Response:
+        """GET a canonical URL from exactly this address; never raises for what a server does.
+
+        With `validators` of an earlier fetch the server may answer that nothing has changed (304). Unless
+        `any_type`, a body whose type is not among `fetch.types` is left at the headers.
+        """
         parts = split(url)
         default = 443 if parts.scheme == "https" else 80
         authority = parts.host if parts.port == default else f"{parts.host}:{parts.port}"
-        request = request_bytes(authority, parts.target, self._headers, cookie)
-        exchange = await self._exchange(parts, address, request)
-        body, whole = decode(exchange.body, exchange.header(b"content-encoding"), self._settings.max_size)
-        return Response(url, address, request, exchange, body, whole and not exchange.truncated)
+        cookie = self._cookies.header(parts, time.time())
+        request = request_bytes(authority, parts.target, self._headers, cookie, validators)
+        exchange = await self._exchange(parts, address, request, any_type)
+        self._cookies.take(parts, exchange.all_headers(b"set-cookie"), time.time())
+        body, decoded = exchange.body, True
+        if exchange.status not in REDIRECTS:  # nobody reads those
+            body, decoded = decode(body, exchange.header(b"content-encoding"), self._settings)
+        return Response(url, address, request, exchange, body, decoded)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Hang up everywhere."""
-        while self._idle:
-            self._idle.popitem()[1][0].close()
-        self._deadlines.close()
+        self._drop_idle(0)
+        self._shared.intake.close()
+        self._shared.deadlines.close()
+        self._shared.poller.close()
         await self._resolver.close()
+        await self._proxy_names.close()
 
-    async def _exchange(self, parts: Parts, address: str, request: bytes) -> Exchange:
+    async def _exchange(self, parts: Parts, address: str, request: bytes, any_type: bool) -> Exchange:
         refusal = self.rules.refusal(address)  # again: nothing connects to what was not checked here
         if refusal:
             return Exchange(failure=refusal)
-        deadline = self._loop.time() + self._settings.timeout
         key = (parts.scheme, parts.host, parts.port, address)
-        kept, _ = self._idle.pop(key, (None, 0.0))
-        if kept is not None and kept.open:
-            exchange = await _carry(kept, request, deadline)
-            if exchange.failure == "disconnected" and not exchange.raw:
-                # The server may have closed the idle connection before our request came, or upon it: nobody
-                # knows, so asking again is for whoever keeps the pauses.
-                exchange.failure = STALE
-            return self._keep(key, kept, exchange)
-        connection = Connection(self._settings, self._deadlines, self._loop)
-        tls = self._tls if parts.scheme == "https" else None
+        connection, _ = self._idle.pop(key, (None, 0.0))
+        kept = connection is not None and connection.open
+        if connection is None or not kept:
+            target = await self._target(parts, address)
+            if target is None:
+                return Exchange(failure="proxy_error", detail="the name of the proxy has no address")
+            connection = Connection(self._shared, target)
         try:
-            await connection.connect(
-                address, self.rules.port(address, parts.port), tls, parts.host.strip("[]")
-            )
-        except TimeoutError:
-            return Exchange(failure="timeout_connect")
-        except ssl.SSLError:
-            return Exchange(failure="tls_error")
-        except OSError:
-            return Exchange(failure="connect_failed")
-        return self._keep(key, connection, await _carry(connection, request, deadline))
-
-    def _keep(self, key: tuple[str, str, int, str], connection: Connection, exchange: Exchange) -> Exchange:
-        if connection.reusable and connection.open:
-            now = self._loop.time()
-            self._idle[key] = (connection, now + self._settings.keep_alive)
-            while self._idle:
-                oldest, (idle, until) = next(iter(self._idle.items()))
-                if until > now and len(self._idle) <= self._settings.idle_connections:
-                    break
-                del self._idle[oldest]
-                idle.close()
+            exchange = await connection.exchange(request, any_type)
+        except asyncio.CancelledError:  # the crawl was told to stop at once: leave no open connection behind
+            connection.close()
+            raise
+        if kept and exchange.failure == "disconnected" and not exchange.head:
+            # The server may have closed the idle connection before our request came, or upon it: nobody
+            # knows, so asking again is for whoever keeps the pauses.
+            exchange.failure = STALE
+        elif exchange.failure == "no_file_handles":
+            self._drop_idle(len(self._idle) // 2)
+        elif connection.idle and self._settings.idle_connections:
+            self._keep(key, connection)
         return exchange
 
+    async def _target(self, parts: Parts, address: str) -> Target | None:
+        tls = self._tls if parts.scheme == "https" else None
+        way = None
+        if self._proxy is not None:
+            found = await self._proxy_names.resolve(self._proxy.host)
+            if not found.addresses:
+                return None
+            way = (self._proxy, found.addresses[0])
+        return Target(address, self.rules.port(address, parts.port), parts.host.strip("[]"), tls, way)
 
-async def _carry(connection: Connection, request: bytes, deadline: float) -> Exchange:
-    try:
-        return await connection.exchange(request, deadline)
-    except asyncio.CancelledError:  # the crawl was told to stop at once: leave no open connection behind
-        connection.close()
-        raise
+    def _keep(self, key: tuple[str, str, int, str], connection: Connection) -> None:
+        now = self._loop.time()
+        self._idle[key] = (connection, now + self._settings.keep_alive)
+        while self._idle and next(iter(self._idle.values()))[1] <= now:
+            self._idle.popitem(last=False)[1][0].close()
+        self._drop_idle(self._settings.idle_connections)
+
+    def _drop_idle(self, most: int) -> None:
+        while len(self._idle) > most:
+            self._idle.popitem(last=False)[1][0].close()
 
 
 def _tls_context(settings: Settings) -> ssl.SSLContext:

@@ -5,9 +5,17 @@ from __future__ import annotations
 import re
 from email.utils import parsedate_to_datetime
 from importlib.metadata import version
+from typing import NamedTuple
 
 from barkspider.core.settings import Agent, Settings
-from barkspider.fetch.connection import Exchange
+from barkspider.fetch.exchange import Exchange
+
+
+class Validators(NamedTuple):
+    """What an earlier answer said about its version: for asking whether there is a newer one."""
+
+    etag: str = ""
+    last_modified: str = ""
 
 
 def user_agent(agent: Agent) -> str:
@@ -26,6 +34,9 @@ def common_headers(settings: Settings) -> str:
         f"User-Agent: {user_agent(settings.agent)}",
         "Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.5",
     ]
+    email = settings.agent.email or settings.agent.contact
+    if re.fullmatch(r"[^@/\s]+@[^@/\s]+", email):
+        lines.append(f"From: {email}")
     if settings.fetch.encodings:
         lines.append(f"Accept-Encoding: {', '.join(settings.fetch.encodings)}")
     if not settings.fetch.idle_connections:
@@ -33,10 +44,21 @@ def common_headers(settings: Settings) -> str:
     return "\r\n".join(lines)
 
 
-def request_bytes(authority: str, target: str, headers: str, cookie: str) -> bytes:
-    """A GET request. `authority` and `target` come from a parsed URL, so they hold no line breaks."""
-    extra = f"\r\nCookie: {cookie}" if cookie else ""
-    return f"GET {target} HTTP/1.1\r\nHost: {authority}\r\n{headers}{extra}\r\n\r\n".encode("latin-1")
+def request_bytes(
+    authority: str, target: str, headers: str, cookie: str = "", validators: Validators | None = None
+) -> bytes:
+    """A GET request. `authority` and `target` come from a parsed URL, so they hold no line breaks.
+
+    >>> request_bytes("a.example", "/", "User-Agent: me", validators=Validators('"v1"')).splitlines()[3]
+    b'If-None-Match: "v1"'
+    """
+    if cookie:
+        headers += f"\r\nCookie: {cookie}"
+    if validators is not None:
+        for name, value in zip(("If-None-Match", "If-Modified-Since"), validators, strict=True):
+            if value.isascii() and value.isprintable() and value:
+                headers += f"\r\n{name}: {value}"
+    return f"GET {target} HTTP/1.1\r\nHost: {authority}\r\n{headers}\r\n\r\n".encode("latin-1")
 
 
 def retry_after(exchange: Exchange, wall: float) -> float | None:
@@ -56,18 +78,3 @@ def retry_after(exchange: Exchange, wall: float) -> float | None:
         return parsedate_to_datetime(text).timestamp() - wall
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def cookies(exchange: Exchange) -> str:
-    """The names and values that a response sets, as a Cookie header sends them back.
-
-    >>> cookies(Exchange(headers=[(b"Set-Cookie", b"a=1; Path=/"), (b"set-cookie", b"b=2")]))
-    'a=1; b=2'
-    """
-    pairs = []
-    for name, value in exchange.headers[:64]:  # nobody needs more, and a hostile server may send thousands
-        if name.lower() == b"set-cookie":
-            pair = value.partition(b";")[0].strip()
-            if b"=" in pair and len(pair) <= 4096 and pair.isascii() and pair.decode().isprintable():
-                pairs.append(pair.decode())
-    return "; ".join(pairs)

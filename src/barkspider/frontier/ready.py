@@ -20,7 +20,6 @@ from enum import Enum
 from itertools import count
 
 from barkspider.core.events import (
-    NO_TRAIL,
     Counters,
     FetchPage,
     FetchRobots,
@@ -133,7 +132,7 @@ class Ready:
 
     # ── what the frontier puts in ──────────────────────────────────────────────────────────────
 
-    def put(self, row: UrlRow, trail: Trail = NO_TRAIL) -> None:
+    def put(self, row: UrlRow, trail: Trail = ()) -> None:
         """Queue a URL behind the others of its host."""
         host = self.host(row.host_key, row.url)
         host.queue.append((row, trail))

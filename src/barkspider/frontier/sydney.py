@@ -22,7 +22,6 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.events import (
-    NO_TRAIL,
     Counters,
     FetchPage,
     HostResolved,
@@ -183,9 +182,8 @@ class Sydney:
         source, target, behind = outcome.asked.row, redirect.row, outcome.asked.trail
         if target.hops > self._settings.limits.redirects:
             return replace(outcome, redirect=None, failure="too_many_redirects")
-        cookies = (behind.cookie, redirect.cookie) if target.pld_key == source.pld_key else ()
-        trail = Trail((*behind.keys, source.key), "; ".join(filter(None, cookies)))
-        if target.key in trail.keys:
+        trail = (*behind, source.key)
+        if target.key in trail:
             if source.flags & Flag.EXACT:
                 return replace(outcome, redirect=None, failure="redirect_loop")
             exact = target._replace(url=redirect.exact, flags=target.flags | Flag.EXACT)
@@ -220,7 +218,7 @@ class Sydney:
     def _queued(self) -> int:
         return self.counters.queued + len(self._secondary)
 
-    def _admit(self, batch: UrlBatch, trail: Trail = NO_TRAIL) -> None:
+    def _admit(self, batch: UrlBatch, trail: Trail = ()) -> None:
         """Put new URLs into P and mark them as seen, as far as there is room."""
         room = max(self._limit - self._queued(), 0)
         if len(batch) > room:
