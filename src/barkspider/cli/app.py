@@ -10,6 +10,7 @@ import typer
 from barkspider.cli.crawl import crawl
 from barkspider.cli.demo import demo
 from barkspider.cli.drum import drum_app
+from barkspider.cli.fetch import fetch
 from barkspider.cli.web import web
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(crawl)
+app.command()(fetch)
 app.command()(web)
 app.add_typer(drum_app, name="drum")
 

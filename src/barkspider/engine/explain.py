@@ -1,0 +1,121 @@
+"""One fetch, explained: what an operator asks when a site misbehaves.
+
+The same steps as a crawl takes for a URL (name, robots.txt, page), with the same parts and the same rules,
+one after the other and without the pauses between them.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import aclosing
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from barkspider.core.errors import UrlError
+from barkspider.core.settings import Settings
+from barkspider.fetch import REDIRECTS, Fetcher, Resolution, Response
+from barkspider.url import ALLOW_ALL, DISALLOW_ALL, RobotsRules, origin, parse, split
+
+_ROBOTS_REDIRECTS = 5  # RFC 9309, 2.3.1.2
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsVerdict:
+    """What robots.txt says: where it was found at last, how that ended, and what it means for the URL."""
+
+    url: str
+    outcome: str
+    allowed: bool
+    crawl_delay: float | None
+    sitemaps: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything about one fetch. `response` is None when nothing was asked for, and `outcome` says why."""
+
+    url: str
+    outcome: str
+    resolution: Resolution
+    resolving: float
+    robots: RobotsVerdict | None
+    response: Response | None
+
+    @property
+    def redirect(self) -> str:
+        """Where the answer leads, or ""."""
+        if self.response is None or self.response.exchange.status not in REDIRECTS:
+            return ""
+        return _target(self.response)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        found: dict[str, Any] = {
+            "url": self.url,
+            "outcome": self.outcome,
+            "addresses": list(self.resolution.addresses),
+            "dns_error": self.resolution.error,
+            "robots": asdict(self.robots) if self.robots is not None else None,
+        }
+        if self.response is None:
+            return found
+        exchange = self.response.exchange
+        return found | {
+            "detail": exchange.detail,
+            "address": self.response.address,
+            "request": self.response.request.decode("latin-1"),
+            "status": exchange.status,
+            "headers": [
+                [name.decode("latin-1"), value.decode("latin-1")] for name, value in exchange.headers
+            ],
+            "redirect": self.redirect,
+            "seconds": {"dns": round(self.resolving, 6)}
+            | {name: round(value, 6) for name, value in exchange.timing._asdict().items()},
+            "bytes": len(exchange.head) + len(exchange.payload),
+            "body_bytes": len(self.response.body),
+            "cut": exchange.cut,
+            "decoded": self.response.decoded,
+        }
+
+
+async def explain(url: str, settings: Settings) -> Explanation:
+    """Fetch a canonical URL as a crawl would, once; robots.txt is obeyed if the settings say so."""
+    async with aclosing(Fetcher(settings)) as fetcher:
+        before = time.perf_counter()
+        found = await fetcher.resolve(split(url).host)
+        resolving = time.perf_counter() - before
+        if not found.addresses:
+            return Explanation(url, found.error, found, resolving, None, None)
+        robots = await _robots(fetcher, url, found.addresses[0], settings.agent.name)
+        if settings.politeness.obey_robots and not robots.allowed:
+            return Explanation(url, "refused_robots", found, resolving, robots, None)
+    # Another one, so that the page has a connection of its own and every phase is seen.
+    async with aclosing(Fetcher(settings)) as fetcher:
+        response = await fetcher.fetch(url, found.addresses[0], any_type=False)
+        return Explanation(url, response.exchange.outcome, found, resolving, robots, response)
+
+
+async def _robots(fetcher: Fetcher, url: str, address: str, agent: str) -> RobotsVerdict:
+    where = f"{origin(url)}/robots.txt"
+    for _ in range(_ROBOTS_REDIRECTS + 1):
+        response = await fetcher.fetch(where, address)
+        target = _target(response) if response.exchange.status in REDIRECTS else ""
+        found = await fetcher.resolve(split(target).host) if target else None
+        if found is None or not found.addresses:
+            break
+        where, address = target, found.addresses[0]
+    status = response.exchange.status
+    if 200 <= status < 300:
+        rules = RobotsRules.parse(response.body, agent)
+    else:
+        rules = ALLOW_ALL if 300 <= status < 500 and status != 429 else DISALLOW_ALL
+    allowed = rules.allows(split(url).target)
+    return RobotsVerdict(where, response.exchange.outcome, allowed, rules.crawl_delay, rules.sitemaps)
+
+
+def _target(response: Response) -> str:
+    try:
+        target = parse(response.exchange.header(b"location"), parse(response.url))
+    except UrlError:
+        return ""
+    return str(target.with_fragment(None)) if target.scheme in ("http", "https") else ""
