@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barkspider.url import ALLOW_ALL, DISALLOW_ALL, PathPattern, RobotsRules
-from barkspider.url.patterns import escape
+from barkspider.url.patterns import escape, upper_escapes
 
 CASES = Path(__file__).parents[2].parent / "shared" / "data" / "robots" / "google_robots_cases.json"
 # Verdicts decided against, by the name of Google's test, with the reason. There are none.
@@ -111,6 +111,13 @@ def test_the_longest_name_wins() -> None:
         " DISALLOW : /x # why",
         "Disallow:\t/x\x0b",
         "Disallow: /x*",
+        "Disallow: x",
+        "Disallow: /x /z",
+        "Disallow: /z\t/x",
+        "Disallow: http://example.com/x",
+        "Disallow: HTTPS://example.com/x/",
+        "Disallows: /x",
+        "Dis-allow: /x",
     ],
 )
 def test_slips_are_read_as_meant(line: str) -> None:
@@ -119,9 +126,43 @@ def test_slips_are_read_as_meant(line: str) -> None:
     assert found.allows("/y")
 
 
-def test_markup_is_no_rules() -> None:
-    page = "\n <!DOCTYPE html><html><pre>\nUser-agent: *\nDisallow: /\n</pre>"
+def test_a_path_with_a_space_is_one_path() -> None:
+    found = rules("User_agent: *\nDisallow: /my files/\n")
+    assert [found.allows(target) for target in ("/my%20files/a", "/my", "/files/")] == [False, True, True]
+
+
+@pytest.mark.parametrize("line", ["Allow: x", "Allow: /z /x", "Allow: http://example.com/x", "Alow: /x"])
+def test_a_slip_is_never_read_as_a_permission(line: str) -> None:
+    assert not rules(f"User-agent: *\nDisallow: /\n{line}\n").allows("/x")
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_markup_is_no_rules(mark: str) -> None:
+    page = mark + "\n <!DOCTYPE html><html><pre>\nUser-agent: *\nDisallow: /\n</pre>"
     assert rules(page).allows("/x")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\n\n\r"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_every_line_end_and_the_byte_order_mark(end: str, mark: str) -> None:
+    found = rules(mark + end.join(["User-agent: *", "Disallow: /a", "Allow: /a/b", "Crawl-delay: 3"]))
+    assert [found.allows(target) for target in ("/a", "/a/b", "/c")] == [False, True, True]
+    assert found.crawl_delay == 3.0
+
+
+def test_sitemaps_are_kept_as_written_and_few_and_short_enough() -> None:
+    text = (
+        "Sitemap: https://example.com/a.xml#x\nUser-agent: other\nDisallow: /\nsite-map: /b.xml\nSitemap:\n"
+    )
+    assert rules(text).sitemaps == ("https://example.com/a.xml", "/b.xml")
+    many = "".join(f"Sitemap: /{number}\n" for number in range(5_000))
+    assert rules(many).sitemaps == tuple(f"/{number}" for number in range(100))
+    assert rules(f"Sitemap: /{'x' * 2047}\nSitemap: /{'x' * 2048}").sitemaps == ("/" + "x" * 2047,)
+
+
+def test_files_that_say_nothing_share_one_object() -> None:
+    assert rules("User-agent: *\nDisallow:\n") is ALLOW_ALL
+    assert rules("Sitemap: /a.xml") is not ALLOW_ALL
 
 
 def test_crawl_delay() -> None:
@@ -174,7 +215,8 @@ def test_patterns_match_as_expressions_do(pattern: str, target: str) -> None:
 
 @given(st.lists(st.tuples(st.booleans(), _PATTERN.filter(bool)), max_size=8), _TARGET)
 def test_rules_decide_as_the_slow_reading_does(pairs: list[tuple[bool, str]], target: str) -> None:
-    matching = [(len(text), allow) for allow, text in pairs if PathPattern(text).matches(target)]
+    written = upper_escapes(target)
+    matching = [(len(text), allow) for allow, text in pairs if PathPattern(text).matches(written)]
     assert RobotsRules(pairs).allows(target) == (max(matching)[1] if matching else True)
 
 

@@ -1,8 +1,9 @@
 """robots.txt: what a site asks of us (RFC 9309, with the tolerance that real files need).
 
-Viúva Negra found 64% of these files not compliant, so common slips are read as they were meant. Where
-the RFC leaves room, verdicts are those of Google's published parser: groups of the same agent are merged,
-the longest rule wins, Allow wins a tie, and `Allow: /x/index.html` also allows `/x/`.
+Viúva Negra found 64% of these files not compliant (section 4.5), so common slips are read as they were
+meant; a rule is repaired only to forbid, never to allow. Where the RFC leaves room, verdicts are those of
+Google's published parser: groups of the same agent are merged, the longest rule wins, Allow wins a tie, and
+`Allow: /x/index.html` also allows `/x/`.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from barkspider.url.patterns import PathPattern, plain_escapes, upper_escapes
+from barkspider.url.patterns import PathPattern, escape, plain_escapes, upper_escapes
 
-# RFC 9309, section 2.5: at least 500 kibibytes must be read.
+# RFC 9309, section 2.5: at least 500 kibibytes must be read. No setting: reading less would break the standard,
+# and who needs more than that to say what we may not do would not be served by us reading on.
 MAX_SIZE = 500 * 1024
 # As in Google's parser: eight times the longest URL of old browsers, less the end of the line. The rest is cut.
 _MAX_LINE = 2083 * 8 - 1
+# A site needs one, and that one can name 50,000 others (sitemaps.org); longer ones are no URLs of ours.
+_MAX_SITEMAPS = 100
+_MAX_SITEMAP = 2048
 # Trying each of more prefixes than this costs more than it saves.
 _MANY_PREFIXES = 200
 
@@ -24,10 +29,11 @@ _MARKUP = (b"<!doctype", b"<html", b"<head", b"<body", b"<?xml")
 
 _ALLOW, _DISALLOW, _AGENT, _DELAY, _SITEMAP = range(5)
 _FIELDS = (
-    {"allow": _ALLOW, "user-agent": _AGENT, "useragent": _AGENT, "user agent": _AGENT}
-    | {"crawl-delay": _DELAY, "crawldelay": _DELAY, "crawl delay": _DELAY}
-    | {"sitemap": _SITEMAP, "site-map": _SITEMAP}
+    {"allow": _ALLOW, "sitemap": _SITEMAP, "site-map": _SITEMAP}
+    | dict.fromkeys(("user-agent", "useragent", "user agent", "user_agent", "user-agents"), _AGENT)
+    | dict.fromkeys(("crawl-delay", "crawldelay", "crawl delay", "crawl_delay"), _DELAY)
     | dict.fromkeys(("disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"), _DISALLOW)
+    | dict.fromkeys(("disallows", "disallowed", "dis-allow"), _DISALLOW)
 )
 _TOKEN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
@@ -35,7 +41,7 @@ _TOKEN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 class RobotsRules:
     """The rules of one origin for one agent. Immutable once made.
 
-    `crawl_delay` is in seconds, as the site wrote it; `sitemaps` are URLs as written.
+    `crawl_delay` is in seconds, as the site wrote it; `sitemaps` are URLs as written, for all agents.
 
     >>> rules = RobotsRules.parse(b"User-agent: *\\nDisallow: /private\\nCrawl-delay: 2\\n", "barkspider")
     >>> rules.allows("/public"), rules.allows("/private/x"), rules.crawl_delay
@@ -54,16 +60,19 @@ class RobotsRules:
         self.crawl_delay = crawl_delay
         self.sitemaps = sitemaps
         rules = list(rules)
-        unescaped = [(allow, plain_escapes(text)) for allow, text in rules]
-        self._plain = RobotsRules(unescaped) if unescaped != rules else None
+        self._plain: RobotsRules | None = None
+        if any("%" in text for _, text in rules):
+            unescaped = [(allow, plain_escapes(text)) for allow, text in rules]
+            self._plain = RobotsRules(unescaped) if unescaped != rules else None
         # Most rules are plain prefixes, kept in a dictionary; Allow wins between equals.
         self._literals: dict[str, bool] = {}
         wild: list[tuple[int, bool, PathPattern]] = []
         for allow, text in rules:
-            pattern = PathPattern(text)
-            if pattern.literal is not None and pattern.length == len(pattern.literal):
-                self._literals[pattern.literal] = allow or self._literals.get(pattern.literal, False)
+            if "*" not in text and not text.endswith("$"):
+                literal = escape(text)
+                self._literals[literal] = allow or self._literals.get(literal, False)
             else:
+                pattern = PathPattern(text)
                 wild.append((pattern.length, allow, pattern))
         wild.sort(key=lambda rule: rule[:2], reverse=True)
         self._wild = wild
@@ -80,12 +89,16 @@ class RobotsRules:
         A group is ours when it names our product, in any case, or the part of it before a `-` or `_`
         (a group for `googlebot` speaks to `googlebot-news`); the longest such name wins, then `*`.
         """
-        if body.lstrip()[:9].lower().startswith(_MARKUP):
+        body = _content(body)
+        if body[:1024].lstrip().lower().startswith(_MARKUP):
             return ALLOW_ALL
         reader = _Reader(agent)
-        for line in _lines(body):
+        for line in body.replace(b"\r", b"\n").split(b"\n"):
             reader.read(line)
-        return cls(reader.rules(), reader.delay(), tuple(reader.sitemaps))
+        rules, delay = reader.rules(), reader.delay()
+        if not rules and delay is None and not reader.sitemaps:
+            return ALLOW_ALL  # many sites have a file that says nothing: they share one object
+        return cls(rules, delay, tuple(reader.sitemaps))
 
     def allows(self, target: str) -> bool:
         """Whether the path and query of a canonical URL may be requested. About a microsecond.
@@ -123,7 +136,8 @@ ALLOW_ALL = RobotsRules()
 DISALLOW_ALL = RobotsRules([(False, "/")])
 
 
-def _lines(body: bytes) -> list[bytes]:
+def _content(body: bytes) -> bytes:
+    """What counts of a file: no byte order mark, and whole lines only where it is too long."""
     if len(body) > MAX_SIZE:
         # A line cut in two would say something its author did not: "/" for "/private".
         body = body[:MAX_SIZE]
@@ -132,7 +146,7 @@ def _lines(body: bytes) -> list[bytes]:
         if not body or body[0] != byte:
             break
         body = body[1:]
-    return body.replace(b"\r", b"\n").split(b"\n")
+    return body
 
 
 class _Reader:
@@ -172,12 +186,13 @@ class _Reader:
         if field == _AGENT:
             self._enter(value)
         elif field == _SITEMAP:
-            self.sitemaps.append(value)
+            if 0 < len(value) <= _MAX_SITEMAP and len(self.sitemaps) < _MAX_SITEMAPS:
+                self.sitemaps.append(value)
         elif field == _DELAY:
             self._slow_down(value)
         else:
             self._in_rules = True
-            if value:
+            if value and self._current:
                 self._add(field == _ALLOW, value)
 
     def _enter(self, value: str) -> None:
@@ -209,9 +224,30 @@ class _Reader:
                 self._delays[fit] = max(seconds, self._delays.get(fit, 0.0))
 
     def _add(self, allow: bool, pattern: str) -> None:
-        patterns = [pattern]
-        folder, slash, last = pattern.rpartition("/")
-        if allow and slash and last.startswith("index.htm"):
-            patterns.append(f"{folder}/$")
+        patterns = [pattern] if allow else _repaired(pattern)
+        if allow and "/index.htm" in pattern:
+            folder, _, last = pattern.rpartition("/")
+            if last.startswith("index.htm"):
+                patterns.append(f"{folder}/$")
         for fit in self._current:
-            self._found[fit].extend((allow, each) for each in patterns)
+            found = self._found[fit]
+            for each in patterns:
+                found.append((allow, each))
+
+
+def _repaired(pattern: str) -> list[str]:
+    """What a Disallow meant that could match nothing as written: no path has a space, or begins elsewhere.
+
+    >>> _repaired("/a /b"), _repaired("/my files/"), _repaired("http://example.com/a"), _repaired("a/b")
+    (['/a', '/b'], ['/my%20files/'], ['/a'], ['/a/b'])
+    """
+    if pattern.startswith("/") and " " not in pattern and "\t" not in pattern:
+        return [pattern]
+    words = [word for word in pattern.replace("\t", " ").split(" ") if word]
+    patterns = words if all(word.startswith("/") for word in words) else ["%20".join(words)]
+    found = []
+    for each in patterns:
+        if each[:8].lower().startswith(("http://", "https://")):
+            each = "/" + each.partition("://")[2].partition("/")[2]
+        found.append(each if each.startswith(("/", "*", "$")) else f"/{each}")
+    return found
