@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from barkspider.core.events import (
@@ -52,7 +52,9 @@ class VirtualWeb:
     """`pages` by URL: a list of links, a URL to redirect to, or a failure."""
 
     pages: Mapping[str, Sequence[str] | str | Failure]
-    robots: Mapping[str, bytes | int | str] = field(default_factory=dict)  # by origin; an int is a status
+    # By origin: a text, a status, a URL to redirect to, or a list of such, one for each request, the last for all more.
+    robots: Mapping[str, bytes | int | str | list[bytes | int | str]] = field(default_factory=dict)
+    ages: Mapping[str, float] = field(default_factory=dict)  # max_age of robots.txt by origin
     servers: Mapping[str, str] = field(default_factory=dict)  # by host; unnamed hosts have one of their own
     latency: float = 0.01
     digests: Mapping[str, int] = field(default_factory=dict)
@@ -76,7 +78,10 @@ class VirtualWeb:
             for instruction in instructions:
                 answer = self.answer(now, instruction)
                 url = instruction.row.url.decode() if isinstance(instruction, FetchPage) else ""
-                heapq.heappush(coming, (now + self.slow.get(url, self.latency), next(order), answer))
+                seconds = self.slow.get(url, self.latency)
+                if isinstance(answer, PageFetched | RobotsFetched):
+                    answer = replace(answer, seconds=seconds)
+                heapq.heappush(coming, (now + seconds, next(order), answer))
             if frontier.finished() or now > until:
                 return now
             times = [wake, *([coming[0][0]] if coming else [])]
@@ -97,19 +102,23 @@ class VirtualWeb:
         if isinstance(instruction, FetchRobots):
             if stale:
                 return RobotsFetched(instruction, 0, stale=True)
-            said = self.robots.get(url.removesuffix("/robots.txt"), 404)
+            name = url.removesuffix("/robots.txt")
+            said = self.robots.get(name, 404)
+            if isinstance(said, list):
+                said = said[min(self.times(url), len(said)) - 1]
             if isinstance(said, int):
                 return RobotsFetched(instruction, said)
             if isinstance(said, str):
                 return RobotsFetched(instruction, 301, redirect=said)
-            return RobotsFetched(instruction, 200, said)
+            return RobotsFetched(instruction, 200, said, max_age=self.ages.get(name))
         return PageFetched(instruction, failure="stale", stale=True) if stale else self.page(instruction, url)
 
     def page(self, asked: FetchPage, url: str) -> PageFetched:
         what = self.pages.get(url, Failure("http_404", temporary=False))
         if isinstance(what, Failure):
             if self.times(url) <= what.times:
-                return PageFetched(asked, 0, what.name, what.temporary, what.retry_after)
+                status = int(what.name[5:]) if what.name.startswith("http_") else 0
+                return PageFetched(asked, status, what.name, what.temporary, what.retry_after)
             what = []
         if isinstance(what, str):
             target = row(

@@ -68,7 +68,8 @@ class HostResolved:
 class RobotsFetched:
     """An answer to a request for robots.txt.
 
-    `status` is 0 when there was no answer; `redirect` the target of a 3xx; `stale` as for a page.
+    `status` is 0 when there was no answer; `redirect` the target of a 3xx; `stale` and `seconds` as for a page;
+    `max_age` is for how many seconds the answer wants to be kept, None when it does not say.
     """
 
     asked: FetchRobots
@@ -77,6 +78,8 @@ class RobotsFetched:
     redirect: str = ""
     retry_after: float | None = None
     stale: bool = False
+    max_age: float | None = None
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class PageFetched:
     `failure` is "" for a page or a redirect, else a short name such as http_404 or timeout_connect;
     `temporary` says that another try may go better. `digest` is 64 bits of the payload's digest. `stale`
     says that an idle connection had died before it carried the request: nothing can be said of the page,
-    it is asked for again at its host's next turn.
+    it is asked for again at its host's next turn. `seconds` is how long the answer took, 0 when nobody knows.
     """
 
     asked: FetchPage
@@ -106,6 +109,7 @@ class PageFetched:
     redirect: Redirect | None = None
     digest: int = 0
     stale: bool = False
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "scope.level": "web",
         "politeness.host_delay": "40s",
         "politeness.server_delay": "1s",
+        "politeness.scale_by_budget": True,
         "budget.base": 10,
         "budget.top": 10_000,
         "budget.top_domains": 10_000,

@@ -107,17 +107,47 @@ class Politeness:
 
     host_delay: float = _duration("2s", "Pause between two requests to a host (τ_h of IRLbot)")
     server_delay: float = _duration("1s", "Pause between two requests to a server (τ_s of IRLbot)")
+    scale_by_budget: bool = _setting(
+        False,
+        "Shorten both delays for domains with more than the base budget, in proportion, down to the floors",
+    )
+    host_delay_floor: float = _duration(
+        "1s", "Shortest host_delay that a budget leads to (τ_h^0 of IRLbot, without a figure there)"
+    )
+    server_delay_floor: float = _duration(
+        "100ms", "Shortest server_delay that budgets lead to (τ_s^0 of IRLbot, without a figure there)"
+    )
+    slow_factor: int = _setting(
+        2,
+        "A server's pause is at least so many times what its answers take on average; 0 turns this off",
+        low=0,
+    )
+    max_slow_delay: float = _duration("30s", "Longest pause because of slow answers")
     obey_robots: bool = _setting(True, "Obey robots.txt (RFC 9309)")
-    robots_expiry: float = _duration("24h", "How long a robots.txt is trusted")
+    robots_expiry: float = _duration(
+        "24h", "How long a robots.txt is trusted, unless its Cache-Control says less"
+    )
+    robots_min_expiry: float = _duration(
+        "1h", "How long a robots.txt is trusted at least, whatever its Cache-Control says"
+    )
+    robots_stale: float = _duration(
+        "7d", "How long after it was read an old robots.txt is used while a new one cannot be had"
+    )
     max_crawl_delay: float = _duration(
         "60s", "Longest Crawl-delay honoured; hosts that ask for more are not crawled"
     )
     max_retry_after: float = _duration("24h", "Longest Retry-After honoured")
+    max_back_off: float = _duration(
+        "5m",
+        "Longest pause of a host in trouble: each trouble doubles host_delay, each good answer halves it",
+    )
     retries: int = _setting(2, "How often a temporary failure of a page is tried again", low=0, high=255)
     retry_delay: float = _duration("1m", "Pause before the first retry; doubles with each")
-    park_after: int = _setting(5, "Failures in a row after which a host is left alone for a while", low=1)
+    park_after: int = _setting(
+        5, "Troubles of a host, less its good answers since, after which it is left alone for a while", low=1
+    )
     park_time: float = _duration(
-        "10m", "How long a failing host is left alone; doubles each time it fails again"
+        "10m", "How long a failing host is left alone; doubles each time it fails again", low=0.001
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from barkspider.archive import WarcWriter
 from barkspider.core.clock import Clock
 from barkspider.core.errors import UrlError
@@ -13,6 +15,23 @@ from barkspider.engine.statistics import Tally
 from barkspider.fetch import REDIRECTS, STALE, TEMPORARY, Response, retry_after
 from barkspider.page import is_html, read_page
 from barkspider.url import Keys, parse
+
+
+def max_age(cache_control: Iterable[str]) -> float | None:
+    """For how many seconds an answer may be kept, from its Cache-Control headers; None if they do not say.
+
+    >>> max_age(["public, max-age=600"]), max_age(["max-age=600", "no-cache"]), max_age(["public"])
+    (600.0, 0.0, None)
+    """
+    ages = []
+    for directive in ",".join(cache_control).lower().split(","):
+        name, _, value = directive.strip().partition("=")
+        if name in ("no-store", "no-cache"):
+            return 0.0
+        digits = value.strip('"')
+        if name == "max-age" and digits.isascii() and digits.isdecimal():
+            ages.append(float(digits))
+    return min(ages, default=None)
 
 
 class Reader:
@@ -77,7 +96,14 @@ class Reader:
                     target = str(written.with_fragment(None).with_username("").with_password(None))
             except UrlError:
                 pass  # nowhere to go: as good as no robots.txt
-        return RobotsFetched(asked, exchange.status, response.body, target, retry_after(exchange, wall))
+        return RobotsFetched(
+            asked,
+            exchange.status,
+            response.body,
+            target,
+            retry_after(exchange, wall),
+            max_age=max_age(exchange.all_headers(b"cache-control")),
+        )
 
     def _redirect(self, asked: FetchPage, response: Response) -> PageFetched:
         exchange = response.exchange

@@ -6,17 +6,16 @@ A host (a name) is always in one state:
                        └────── address unknown: ResolveHost, BUSY ──────┘
     BLOCKED: its next URL waits for a robots.txt that another host is being asked for (a redirect)
 
-At most one request at a time goes to a host, and one to a server (an address). A pause begins when an
-outcome arrives, so what the host sees between two requests is never shorter than the delay.
-The heaps hold hosts by the end of their pause, servers that have a host due, and retries by their time.
+At most one request at a time goes to a host, and one to a server (an address). How long the pauses are is
+said by `politeness`, what robots.txt forbids by `robots`. Hosts wait in `waiting`; the heaps hold servers that
+have a host due, and retries by their time.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections import OrderedDict, deque
-from enum import Enum
+from collections import OrderedDict
 from itertools import count
 
 from barkspider.core.events import (
@@ -32,82 +31,13 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Politeness
-from barkspider.url import ALLOW_ALL, DISALLOW_ALL, Keys, RobotsRules, origin, split
+from barkspider.frontier.hosts import Entry, Host, Server, State
+from barkspider.frontier.politeness import Pauses, retry_pause
+from barkspider.frontier.robots import MOST_REDIRECTS, is_unreachable, rules_of
+from barkspider.frontier.waiting import Waiting
+from barkspider.url import ALLOW_ALL, Keys, RobotsRules, origin, split
 
-_ROBOTS_REDIRECTS = 5  # RFC 9309, 2.3.1.2
-
-
-class State(Enum):
-    """Where a host is; see the module."""
-
-    IDLE = "idle"
-    WAITING = "waiting"
-    DUE = "due"
-    BUSY = "busy"
-    BLOCKED = "blocked"
-
-
-class Origin:
-    """What we know of one origin's robots.txt."""
-
-    __slots__ = ("asking", "failures", "refusal", "rules", "until")
-
-    def __init__(self) -> None:
-        self.rules: RobotsRules | None = None
-        self.until = -math.inf
-        self.asking = False
-        self.failures = 0
-        self.refusal = "robots"  # the reason that counters give for what the rules refuse
-
-
-class Server:
-    """An address, and the hosts on it whose own pause is over."""
-
-    __slots__ = ("busy", "due", "listed", "next_time")
-
-    def __init__(self) -> None:
-        self.next_time = -math.inf
-        self.busy = False
-        self.listed = False  # whether the heap of servers holds it
-        self.due: deque[Host] = deque()
-
-
-class Host:
-    """A name: its queue (filled by `Ready.put`, emptied by `Ready.take`) and what we know of it."""
-
-    __slots__ = (
-        "address",
-        "address_until",
-        "crawl_delay",
-        "duplicates",
-        "failures",
-        "key",
-        "lookups",
-        "name",
-        "next_time",
-        "origins",
-        "queue",
-        "robots",
-        "server",
-        "state",
-        "taken",
-    )
-
-    def __init__(self, key: int, name: str) -> None:
-        self.key, self.name = key, name
-        self.state = State.IDLE
-        self.queue: deque[tuple[UrlRow, Trail]] = deque()
-        self.robots: list[tuple[str, str, int]] = []  # origin, URL, hops: go before pages; rarely any
-        self.origins: dict[str, Origin] = {}
-        self.address = ""
-        self.address_until = -math.inf
-        self.server: Server | None = None
-        self.next_time = -math.inf
-        self.crawl_delay = 0.0
-        self.failures = 0  # in a row
-        self.lookups = 0  # failed ones in a row
-        self.taken = 0  # URLs ever put
-        self.duplicates = 0  # pages whose content was seen before
+_FORGET_AT_ONCE = 1_000  # hosts looked at in a step, so that many with long pauses do not hold it up
 
 
 class Ready:
@@ -120,11 +50,13 @@ class Ready:
         self, politeness: Politeness, agent: str, keys: Keys, counters: Counters, remembered_hosts: int
     ) -> None:
         self._politeness, self._agent, self._keys, self._counters = politeness, agent, keys, counters
+        self._pauses = Pauses(politeness)
         self._remembered = remembered_hosts
         self._hosts: dict[int, Host] = {}
         self._idle: OrderedDict[int, Host] = OrderedDict()
         self._servers: dict[str, Server] = {}
-        self._waiting: list[tuple[float, int, Host]] = []
+        self._many_servers = 2 * remembered_hosts  # beyond, those without hosts are forgotten
+        self._waiting = Waiting()
         self._due: list[tuple[float, int, Server]] = []
         self._later: list[tuple[float, int, UrlRow, Trail]] = []
         self._order = count()
@@ -132,19 +64,23 @@ class Ready:
 
     # ── what the frontier puts in ──────────────────────────────────────────────────────────────
 
-    def put(self, row: UrlRow, trail: Trail = ()) -> None:
-        """Queue a URL behind the others of its host."""
-        host = self.host(row.host_key, row.url)
-        host.queue.append((row, trail))
+    def put(self, row: UrlRow, trail: Trail = (), budget: float = 1.0) -> None:
+        """Queue a URL behind the others of its host.
+
+        `budget` is what its domain has now, in multiples of B_0; it shortens delays if the settings let it.
+        """
+        host = self.host(row.host_key)
+        self._pauses.set_budget(host, host.server, row.pld_key, budget)
+        host.push(row, trail)
         host.taken += 1
         self._counters.queued += 1
         self._schedule(host)
 
-    def host(self, key: int, url: bytes) -> Host:
-        """The host of a URL, made when it is new."""
+    def host(self, key: int) -> Host:
+        """The host of a key, made when it is new."""
         found = self._hosts.get(key)
         if found is None:
-            found = self._hosts[key] = self._idle[key] = Host(key, split(url.decode()).host)
+            found = self._hosts[key] = self._idle[key] = Host(key)
         return found
 
     def __len__(self) -> int:
@@ -163,27 +99,25 @@ class Ready:
         taken: list[Instruction] = []
         while self._later and self._later[0][0] <= now:
             _, _, row, trail = heapq.heappop(self._later)
-            host = self.host(row.host_key, row.url)
-            host.queue.append((row, trail))
+            host = self.host(row.host_key)
+            host.push(row, trail)
             self._schedule(host)
-        while self._waiting and self._waiting[0][0] <= now and len(taken) < room:
-            host = heapq.heappop(self._waiting)[2]
-            if host.next_time > now:  # its pause was made longer after it was queued here
-                heapq.heappush(self._waiting, (host.next_time, next(self._order), host))
-            elif host.address_until <= now:
-                host.state = State.BUSY
-                taken.append(ResolveHost(host.name, host.key))
+        while len(taken) < room and (ended := self._waiting.pop(now)) is not None:
+            if ended.address_until <= now:
+                ended.state = State.BUSY
+                taken.append(ResolveHost(ended.name(), ended.key))
             else:
-                assert host.server is not None
-                host.state = State.DUE
-                host.server.due.append(host)
-                self._list(host.server)
+                assert ended.server is not None
+                ended.state = State.DUE
+                ended.server.due.append(ended)
+                self._list(ended.server)
         while self._due and self._due[0][0] <= now and len(taken) < room:
             server = heapq.heappop(self._due)[2]
             server.listed = False
-            host = server.due.popleft()
+            host = server.due.pop(0)
             host.state = State.IDLE
-            instruction = self._next(host, now)
+            # A robots.txt that came from elsewhere may have made its pause longer since it was due.
+            instruction = self._next(host, server.address, now) if host.next_time <= now else None
             if instruction is not None:
                 host.state, server.busy = State.BUSY, True
                 taken.append(instruction)
@@ -196,39 +130,37 @@ class Ready:
 
     def next_time(self) -> float:
         """When `take` may give something again if no outcome arrives first."""
-        heaps = (self._waiting, self._due, self._later)
-        return min((heap[0][0] for heap in heaps if heap), default=math.inf)
+        due = self._due[0][0] if self._due else math.inf
+        later = self._later[0][0] if self._later else math.inf
+        return min(self._waiting.next_time(), due, later)
 
-    def _next(self, host: Host, now: float) -> FetchRobots | FetchPage | None:
+    def _next(self, host: Host, address: str, now: float) -> FetchRobots | FetchPage | None:
         """The next request to a host, or None when it has none now; what robots.txt refuses ends here."""
         if host.robots:
-            asked, url, hops = host.robots.pop(0)
-            return FetchRobots(asked, url, host.address, host.key, hops)
-        while host.queue:
-            row, trail = host.queue[0]
-            url = row.url.decode()
+            (asked, url, hops), *rest = host.robots
+            host.robots = tuple(rest)
+            return FetchRobots(asked, url, address, host.key, hops)
+        while (entry := host.first) is not None:
             if self._politeness.obey_robots:
-                name = origin(url)
-                known = host.origins.setdefault(name, Origin())
+                url = entry.row.url.decode()
+                known = host.origin(origin(url))
                 if known.asking:
                     host.state = State.BLOCKED
                     return None
                 if known.until <= now:
                     known.asking = True
-                    return FetchRobots(name, f"{name}/robots.txt", host.address, host.key, 0)
-                assert known.rules is not None
-                refusal = "" if known.rules.allows(split(url).target) else known.refusal
+                    return FetchRobots(known.name, f"{known.name}/robots.txt", address, host.key, 0)
+                target = url[url.index("/", 8) :].partition("#")[0]  # as `split`, at a fifth of the cost
+                refusal = "" if known.rules.allows(target) else known.refusal
                 if host.crawl_delay > self._politeness.max_crawl_delay:
                     refusal = "crawl_delay"
                 if refusal:
-                    host.queue.popleft()
-                    self._counters.queued -= 1
-                    self._end(self._counters.refused, refusal)
+                    self._drop(host, entry, self._counters.refused, refusal)
                     continue
-            host.queue.popleft()
+            host.pop(entry)
             self._counters.queued -= 1
             self._counters.in_flight += 1
-            return FetchPage(row, host.address, trail)
+            return FetchPage(entry.row, address, entry.trail)
         return None
 
     # ── what happened ──────────────────────────────────────────────────────────────────────────
@@ -240,63 +172,50 @@ class Ready:
         self.under_way -= 1
         if outcome.addresses:
             host.lookups = 0
-            host.address = outcome.addresses[0]
             host.address_until = now + outcome.ttl
-            host.server = self._servers.setdefault(host.address, Server())
+            self._move(host, outcome.addresses[0])
         elif outcome.error == "dns_failure" and host.lookups < self._politeness.retries:
-            host.next_time = now + self._retry_pause(host.lookups)
+            host.wait_until(now + retry_pause(self._politeness, host.lookups))
             host.lookups += 1
         else:
             host.lookups = 0
-            host.next_time = now + self._politeness.retry_delay
-            while host.queue:
-                host.queue.popleft()
-                self._counters.queued -= 1
-                self._end(self._counters.failed, outcome.error)
-            while host.robots:  # the redirect of a robots.txt led nowhere: as if it were not there
-                self._learn(host.robots.pop(0)[0], RobotsRules.parse(b"", self._agent), now)
+            host.wait_until(now + self._politeness.retry_delay)
+            while host.first is not None:
+                self._drop(host, host.first, self._counters.failed, outcome.error)
+            led_here, host.robots = host.robots, ()
+            for name, _, _ in led_here:  # a redirect that led nowhere: as if there were no robots.txt
+                self._learn(name, ALLOW_ALL, None, now)
         self._schedule(host)
 
     def robots(self, outcome: RobotsFetched, now: float) -> None:
         """A robots.txt arrived, sent us elsewhere, or failed (RFC 9309, 2.3.1)."""
         asked = outcome.asked
-        host = self._release(asked.host_key, asked.address, now, outcome.retry_after)
+        host = self._hosts[asked.host_key]
         if outcome.stale:
-            host.robots.insert(0, (asked.origin, asked.url, asked.hops))
-            self._schedule(host)
+            host.robots = ((asked.origin, asked.url, asked.hops), *host.robots)
+            self._release(host, asked.address, outcome, False, now)
             return
-        if outcome.redirect and asked.hops < _ROBOTS_REDIRECTS:
-            parts = split(outcome.redirect)
-            host = self.host(self._keys.of(parts.host), outcome.redirect.encode())
-            host.robots.append((asked.origin, outcome.redirect, asked.hops + 1))
+        self._release(host, asked.address, outcome, is_unreachable(outcome.status), now)
+        if outcome.redirect and asked.hops < MOST_REDIRECTS:
+            host = self.host(self._keys.of(split(outcome.redirect).host))
+            host.robots += ((asked.origin, outcome.redirect, asked.hops + 1),)
             self._schedule(host)
-            return
-        if 200 <= outcome.status < 300:
-            self._learn(asked.origin, RobotsRules.parse(outcome.body, self._agent), now)
-        elif 300 <= outcome.status < 500 and outcome.status != 429:
-            self._learn(asked.origin, ALLOW_ALL, now)
         else:
-            self._learn(asked.origin, None, now)
+            self._learn(asked.origin, rules_of(outcome, self._agent), outcome.max_age, now)
 
-    def _learn(self, name: str, rules: RobotsRules | None, now: float) -> None:
+    def _learn(self, name: str, rules: RobotsRules | None, max_age: float | None, now: float) -> None:
         """Keep an origin's rules and go on with its host; None means that they could not be had."""
-        host = self.host(self._keys.of(split(name + "/").host), name.encode() + b"/")
-        known = host.origins.setdefault(name, Origin())
+        host = self.host(self._keys.of(split(name + "/").host))
+        known = host.origin(name)
         known.asking = False
-        if rules is not None:
-            known.failures = 0
-            known.rules, known.refusal = rules, "robots"
-            known.until = now + self._politeness.robots_expiry
-            host.crawl_delay = max(host.crawl_delay, rules.crawl_delay or 0.0)
-            if host.crawl_delay <= self._politeness.max_crawl_delay:
-                host.next_time = max(host.next_time, now + host.crawl_delay)
-        elif known.failures < self._politeness.retries:
-            host.next_time = max(host.next_time, now + self._retry_pause(known.failures))
-            known.failures += 1
+        if rules is None:
+            host.wait_until(now + known.miss(self._politeness, now, host.next_time))
         else:
-            known.failures = 0
-            known.rules, known.refusal = DISALLOW_ALL, "robots_unreachable"
-            known.until = now + self._politeness.park_time
+            known.learn(rules, max_age, self._politeness, now)
+            host.crawl_delay = max(each.rules.crawl_delay or 0.0 for each in host.origins)
+            # The pause that began with this answer did not know of the Crawl-delay in it.
+            if host.crawl_delay <= self._politeness.max_crawl_delay:
+                host.wait_until(now + host.crawl_delay)
         if host.state is State.BLOCKED:
             host.state = State.IDLE
         self._schedule(host)
@@ -304,62 +223,52 @@ class Ready:
     def page_fetched(self, outcome: PageFetched, now: float) -> None:
         """A page, redirect or failure; a temporary failure is queued for another try."""
         row = outcome.asked.row
-        host = self._release(row.host_key, outcome.asked.address, now, outcome.retry_after)
+        self._release(self._hosts[row.host_key], outcome.asked.address, outcome, outcome.temporary, now)
         self._counters.in_flight -= 1
         if not outcome.failure:
             if 200 <= outcome.status < 300:
                 self._counters.pages += 1
             else:
                 self._counters.redirects += 1
-            host.failures = 0
-            return
-        if outcome.temporary:
-            host.failures += 1
-            if host.failures >= self._politeness.park_after:
-                doublings = min(host.failures - self._politeness.park_after, 10)
-                host.next_time = max(host.next_time, now + self._politeness.park_time * 2**doublings)
-            if row.tries < self._politeness.retries:
-                again = row._replace(tries=row.tries + 1, flags=row.flags | Flag.RETRY)
-                time = now + self._retry_pause(row.tries)
-                heapq.heappush(self._later, (time, next(self._order), again, outcome.asked.trail))
-                self._counters.queued += 1
-                return
-        self._end(self._counters.failed, outcome.failure)
+        elif outcome.temporary and row.tries < self._politeness.retries:
+            again = row._replace(tries=row.tries + 1, flags=row.flags | Flag.RETRY)
+            time = now + retry_pause(self._politeness, row.tries)
+            heapq.heappush(self._later, (time, next(self._order), again, outcome.asked.trail))
+            self._counters.queued += 1
+        else:
+            self._end(self._counters.failed, outcome.failure)
 
     def put_back(self, outcome: PageFetched, row: UrlRow, trail: Trail, now: float) -> None:
         """Instead of `page_fetched`: the same URL goes back into the queue in another form."""
-        host = self._release(row.host_key, outcome.asked.address, now, None)
         self._counters.in_flight -= 1
         self._counters.queued += 1
-        host.queue.append((row, trail))
+        asked = outcome.asked
+        self._release(self._hosts[asked.row.host_key], asked.address, outcome, False, now)
+        host = self.host(row.host_key)
+        host.push(row, trail)
         self._schedule(host)
 
-    def _release(self, host_key: int, address: str, now: float, retry_after: float | None) -> Host:
+    def _release(
+        self, host: Host, address: str, outcome: PageFetched | RobotsFetched, trouble: bool, now: float
+    ) -> None:
         """The end of a request: the pauses of its host and its server begin."""
         self.under_way -= 1
-        host, server = self._hosts[host_key], self._servers[address]
-        pause = max(self._politeness.host_delay, min(host.crawl_delay, self._politeness.max_crawl_delay))
-        host.next_time = max(host.next_time, now + pause)
-        if retry_after is not None:
-            host.next_time = max(
-                host.next_time, now + min(max(retry_after, 1.0), self._politeness.max_retry_after)
-            )
+        server = self._servers[address]
+        self._pauses.answered(host, server, outcome, trouble, now)
         host.state = State.IDLE
         server.busy = False
-        server.next_time = now + self._politeness.server_delay
         self._list(server)
         self._schedule(host)
-        return host
 
     # ── bookkeeping ────────────────────────────────────────────────────────────────────────────
 
     def _schedule(self, host: Host) -> None:
         if host.state is not State.IDLE:
             return
-        if host.queue or host.robots:
+        if host.first is not None or host.robots:
             self._idle.pop(host.key, None)
             host.state = State.WAITING
-            heapq.heappush(self._waiting, (host.next_time, next(self._order), host))
+            self._waiting.push(host)
         else:
             self._idle[host.key] = host
 
@@ -368,24 +277,38 @@ class Ready:
             server.listed = True
             heapq.heappush(self._due, (server.next_time, next(self._order), server))
 
+    def _move(self, host: Host, address: str) -> None:
+        server = self._servers.get(address)
+        if server is None:
+            server = self._servers[address] = Server(address)
+        if host.server is not server:
+            if host.server is not None:
+                host.server.leave(host)
+            host.server = server
+            server.join(host)
+
     def _forget(self, now: float) -> None:
         """Keep RAM bounded: forget the hosts that were idle longest and whose pause is over."""
-        for _ in range(len(self._idle) - self._remembered):
+        for _ in range(min(len(self._idle) - self._remembered, _FORGET_AT_ONCE)):
             key, host = self._idle.popitem(last=False)
-            if host.next_time > now or any(known.asking for known in host.origins.values()):
+            if host.next_time > now or any(known.asking for known in host.origins):
                 self._idle[key] = host
             else:
                 del self._hosts[key]
-        if len(self._servers) > 2 * self._remembered:
-            used = {id(host.server) for host in self._hosts.values()}
+                if host.server is not None:
+                    host.server.leave(host)
+        if len(self._servers) > self._many_servers:
             self._servers = {
                 address: server
                 for address, server in self._servers.items()
-                if id(server) in used or server.next_time > now
+                if server.hosts or server.next_time > now
             }
+            self._many_servers = 2 * max(len(self._servers), self._remembered)
 
-    def _retry_pause(self, tries: int) -> float:
-        return float(self._politeness.retry_delay * 2 ** min(tries, 20))
+    def _drop(self, host: Host, entry: Entry, counts: dict[str, int], reason: str) -> None:
+        host.pop(entry)
+        self._counters.queued -= 1
+        self._end(counts, reason)
 
     @staticmethod
     def _end(counts: dict[str, int], reason: str) -> None:
@@ -393,17 +316,25 @@ class Ready:
 
     def validate(self) -> None:
         """Check the invariants: every host in the one place that its state says, every URL counted."""
-        waiting = {id(host) for _, _, host in self._waiting}
+        waiting = {id(host) for host in self._waiting}
         due = [id(host) for server in self._servers.values() for host in server.due]
-        assert len(waiting) == len(self._waiting)
+        assert len(waiting) == len(list(self._waiting))
         assert len(set(due)) == len(due)
         queued = len(self._later)
+        hosts = dict.fromkeys(self._servers, 0)
         for key, host in self._hosts.items():
-            queued += len(host.queue)
+            entry = host.first
+            while entry is not None:
+                queued += 1
+                assert entry.behind is not None or entry is host.last
+                entry = entry.behind
+            if host.server is not None:
+                hosts[host.server.address] += 1
             assert (host.state is State.WAITING) == (id(host) in waiting)
             assert (host.state is State.DUE) == (id(host) in due)
             assert (host.state is State.IDLE) == (key in self._idle)
-            assert host.state is not State.IDLE or not (host.queue or host.robots)
-        for server in self._servers.values():
+            assert host.state is not State.IDLE or not (host.first or host.robots)
+        for address, server in self._servers.items():
             assert server.listed == bool(server.due and not server.busy)
+            assert server.hosts == hosts[address]
         assert queued == self._counters.queued

@@ -35,7 +35,8 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import Flag, UrlBatch, UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.ready import Host, Ready
+from barkspider.frontier.hosts import Host
+from barkspider.frontier.ready import Ready
 from barkspider.frontier.sampling import sample
 from barkspider.storage.env import Env
 from barkspider.storage.keyset import KeySet
@@ -168,7 +169,7 @@ class Sydney:
         self._primary.page_fetched(outcome, now)
         if outcome.failure:
             return
-        host = self._primary.host(row.host_key, row.url)
+        host = self._primary.host(row.host_key)
         if self._settings.limits.site_duplicates and outcome.digest:
             host.duplicates += not self._contents.add(np.array([outcome.digest], np.uint64))[0]
         if outcome.links is not None:
@@ -229,7 +230,7 @@ class Sydney:
         most = self._settings.limits.site_urls
         for row in new.rows():
             self.counters.discovered += 1
-            if most and self._primary.host(row.host_key, row.url).taken >= most:
+            if most and self._primary.host(row.host_key).taken >= most:
                 self.counters.refused["site_limit"] = self.counters.refused.get("site_limit", 0) + 1
             else:
                 self._primary.put(row, trail)

@@ -1,0 +1,73 @@
+"""What is known of each origin's robots.txt, and for how long (RFC 9309, 2.3 and 2.4).
+
+unknown ── asked ──► rules, in force until they expire ── asked again ──► …
+              └ no answer, 429 or 5xx: the old rules are used for a while if there are any; else URLs
+                wait and it is asked again after growing pauses, then all is forbidden for a while
+"""
+
+from __future__ import annotations
+
+import math
+
+from barkspider.core.events import RobotsFetched
+from barkspider.core.settings import Politeness
+from barkspider.frontier.politeness import retry_pause
+from barkspider.url import ALLOW_ALL, DISALLOW_ALL, RobotsRules
+
+MOST_REDIRECTS = 5  # RFC 9309, 2.3.1.2
+
+
+def is_unreachable(status: int) -> bool:
+    """Whether an answer says nothing about robots.txt, so that everything is forbidden (2.3.1.4).
+
+    429 is a 4xx, which would allow everything (2.3.1.3): but who asks us to slow down does not invite us.
+
+    >>> [is_unreachable(status) for status in (0, 200, 404, 429, 503)]
+    [True, False, False, True, True]
+    """
+    return status == 0 or status == 429 or status >= 500
+
+
+def rules_of(outcome: RobotsFetched, agent: str) -> RobotsRules | None:
+    """The rules in an answer that is no redirect to be followed; None for one that has none to give."""
+    if is_unreachable(outcome.status):
+        return None
+    return RobotsRules.parse(outcome.body, agent) if 200 <= outcome.status < 300 else ALLOW_ALL
+
+
+class Origin:
+    """One origin: its rules are in force `until` a time; `asking` while its robots.txt is under way."""
+
+    __slots__ = ("asking", "failures", "learned", "name", "refusal", "rules", "until")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rules = DISALLOW_ALL
+        self.refusal = "robots"  # the reason that counters give for what the rules refuse
+        self.learned = -math.inf  # when the site gave the rules; never for those that it did not give
+        self.until = -math.inf
+        self.asking = False
+        self.failures = 0  # in a row
+
+    def learn(self, rules: RobotsRules, max_age: float | None, politeness: Politeness, now: float) -> None:
+        """The site gave its rules, to be kept for `max_age` seconds if it said so."""
+        most = politeness.robots_expiry
+        age = most if max_age is None else min(max(max_age, politeness.robots_min_expiry), most)
+        self.rules, self.refusal, self.failures = rules, "robots", 0
+        self.learned, self.until = now, now + age
+
+    def miss(self, politeness: Politeness, now: float, turn: float) -> float:
+        """The rules could not be had; `turn` is when the host may be asked for anything again.
+
+        Returns how long to wait before asking again; 0 when there is something to go by meanwhile: the old
+        rules, which RFC 9309 lets us use beyond their time when there are no newer ones to be had (2.4), or,
+        after the last try, that all is forbidden. Both hold at the host's next turn, whenever that is.
+        """
+        self.failures += 1
+        is_old = self.learned + politeness.robots_stale > now
+        if not is_old and self.failures <= politeness.retries:
+            return retry_pause(politeness, self.failures - 1)
+        if not is_old:
+            self.rules, self.refusal, self.learned = DISALLOW_ALL, "robots_unreachable", -math.inf
+        self.failures, self.until = 0, max(now, turn) + politeness.park_time
+        return 0.0
