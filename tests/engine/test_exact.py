@@ -43,6 +43,7 @@ def runs(served: RunningWeb, tmp_path_factory: pytest.TempPathFactory) -> dict[i
         options += [
             f"politeness.host_delay={HOST_DELAY * 1000:g}ms",
             f"politeness.server_delay={SERVER_DELAY * 1000:g}ms",
+            "politeness.slow_factor=0",
         ]
         job = tmp_path_factory.mktemp("crawl") / "job"
         statistics = crawl(served.web.seeds(1), job, load_settings(options=options))

@@ -19,6 +19,7 @@ SPEC = WebSpec(
 SHORT = [
     "politeness.host_delay=1ms",
     "politeness.server_delay=0s",
+    "politeness.slow_factor=0",
     "politeness.retry_delay=200ms",
     "politeness.park_time=100ms",
     "politeness.max_retry_after=2s",

@@ -14,9 +14,8 @@ from typing import Any
 from barkspider.core.errors import UrlError
 from barkspider.core.settings import Settings
 from barkspider.fetch import REDIRECTS, Fetcher, Resolution, Response
+from barkspider.frontier.robots import MOST_REDIRECTS, is_unreachable
 from barkspider.url import ALLOW_ALL, DISALLOW_ALL, RobotsRules, origin, parse, split
-
-_ROBOTS_REDIRECTS = 5  # RFC 9309, 2.3.1.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ async def explain(url: str, settings: Settings) -> Explanation:
 
 async def _robots(fetcher: Fetcher, url: str, address: str, agent: str) -> RobotsVerdict:
     where = f"{origin(url)}/robots.txt"
-    for _ in range(_ROBOTS_REDIRECTS + 1):
+    for _ in range(MOST_REDIRECTS + 1):
         response = await fetcher.fetch(where, address)
         target = _target(response) if response.exchange.status in REDIRECTS else ""
         found = await fetcher.resolve(split(target).host) if target else None
@@ -108,7 +107,7 @@ async def _robots(fetcher: Fetcher, url: str, address: str, agent: str) -> Robot
     if 200 <= status < 300:
         rules = RobotsRules.parse(response.body, agent)
     else:
-        rules = ALLOW_ALL if 300 <= status < 500 and status != 429 else DISALLOW_ALL
+        rules = DISALLOW_ALL if is_unreachable(status) else ALLOW_ALL
     allowed = rules.allows(split(url).target)
     return RobotsVerdict(where, response.exchange.outcome, allowed, rules.crawl_delay, rules.sitemaps)
 

@@ -52,11 +52,14 @@ class Reader:
 
     def page(self, asked: FetchPage, response: Response) -> PageFetched:
         """How the fetch of a page ended."""
-        exchange = response.exchange
+        exchange, seconds = response.exchange, response.exchange.timing.first_byte
         if exchange.failure:
-            stale = exchange.failure == STALE
             return PageFetched(
-                asked, failure=exchange.failure, temporary=exchange.failure in TEMPORARY, stale=stale
+                asked,
+                failure=exchange.failure,
+                temporary=exchange.failure in TEMPORARY,
+                stale=exchange.failure == STALE,
+                seconds=seconds,
             )
         wall = self._archive(self._pages, response)
         if exchange.status in REDIRECTS:
@@ -68,6 +71,7 @@ class Reader:
                 failure=f"http_{exchange.status}",
                 temporary=exchange.status >= 500 or exchange.status == 429,
                 retry_after=retry_after(exchange, wall),
+                seconds=seconds,
             )
         self._tally.pages += 1
         found = None
@@ -75,15 +79,15 @@ class Reader:
         if is_html(content_type, response.body):
             found = self._read(asked, response, content_type)
         digest = self._keys.of(response.body) if self._settings.limits.site_duplicates else 0
-        return PageFetched(asked, exchange.status, links=found, digest=digest)
+        return PageFetched(asked, exchange.status, links=found, digest=digest, seconds=seconds)
 
     def robots(self, asked: FetchRobots, response: Response) -> RobotsFetched:
         """How the fetch of a robots.txt ended."""
-        exchange = response.exchange
+        exchange, seconds = response.exchange, response.exchange.timing.first_byte
         if exchange.failure:
             if exchange.failure != STALE:
                 self._tally.robots_failed[exchange.failure] += 1
-            return RobotsFetched(asked, 0, stale=exchange.failure == STALE)
+            return RobotsFetched(asked, 0, stale=exchange.failure == STALE, seconds=seconds)
         wall = self._archive(self._robots, response)
         self._tally.robots_files += 1
         if exchange.status >= 500 or exchange.status == 429:
@@ -103,15 +107,16 @@ class Reader:
             target,
             retry_after(exchange, wall),
             max_age=max_age(exchange.all_headers(b"cache-control")),
+            seconds=seconds,
         )
 
     def _redirect(self, asked: FetchPage, response: Response) -> PageFetched:
         exchange = response.exchange
         location = exchange.header(b"location")
         made = self._links.redirect(location, asked.row) if location else None
-        if made is None:  # nowhere, or out of scope: it ends here, answered
-            return PageFetched(asked, exchange.status)
-        return PageFetched(asked, exchange.status, redirect=Redirect(*made))
+        # Nowhere, or out of scope: then it ends here, answered.
+        redirect = None if made is None else Redirect(*made)
+        return PageFetched(asked, exchange.status, redirect=redirect, seconds=exchange.timing.first_byte)
 
     def _read(self, asked: FetchPage, response: Response, content_type: str | None) -> UrlBatch | None:
         url = asked.row.url.decode()
