@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -208,3 +209,27 @@ def test_without_rules_it_is_the_parser(text: str) -> None:
     except UrlError:
         return
     assert Normaliser(rules, DOMAINS)(text) == expected
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    _RULES,
+    st.integers(20, 60),
+    st.lists(
+        st.one_of(
+            _TEXTS, st.text(max_size=20), st.sampled_from(["mailto:a", "#top", "httpx://a/", "//b.org/c"])
+        ),
+        max_size=6,
+    ),
+)
+def test_many_are_normalised_like_one(rules: UrlRules, longest: int, texts: list[str]) -> None:
+    normalise, base = Normaliser(replace(rules, max_length=longest), DOMAINS), parse("http://a.com/x/y.html")
+    expected, reasons = {}, Counter[str]()
+    for text in texts:
+        try:
+            expected[normalise(text, base)] = None
+        except UrlError as error:
+            reasons[error.reason] += 1
+    refused = Counter[str]()
+    assert normalise.many(texts, base, refused) == list(expected)
+    assert refused == reasons

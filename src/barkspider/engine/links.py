@@ -11,6 +11,7 @@ from barkspider.core.records import Flag, UrlBatch, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.url import Domains, Keys, Normaliser, ScopeRules, parse, split
 
+_MOST_DEPTH = 65_535  # what the column of depths holds
 _SEED_REDIRECT = int(Flag.SEED | Flag.REDIRECT)  # plain numbers: arithmetic on flags is slow
 
 
@@ -30,10 +31,16 @@ class LinkMaker:
         self.refused: Counter[str] = Counter()
 
         @lru_cache(maxsize=65536)
-        def host_keys(host: str) -> tuple[int, int]:
-            return self._keys.of(host), self._keys.of(domains.pay_level(host))
+        def place(origin: str) -> tuple[int, int, str | None]:
+            """The keys of the host and the domain of an origin, and why scope refuses it, if it does."""
+            host = split(origin + "/").host
+            return (
+                self._keys.of(host),
+                self._keys.of(domains.pay_level(host)),
+                self._scope.refuses_origin(origin, host),
+            )
 
-        self._host_keys = host_keys
+        self._place = place
 
     def seeds(self) -> UrlBatch:
         """The seeds, those in scope."""
@@ -41,14 +48,7 @@ class LinkMaker:
 
     def links(self, hrefs: Iterable[str], base: str, page: UrlRow) -> UrlBatch:
         """The links of a page as a batch without repetitions; `base` is what they are relative to."""
-        root, normalise = parse(base), self._normalise
-        found: dict[str, None] = {}
-        for href in hrefs:
-            try:
-                found[normalise(href, root)] = None
-            except UrlError as error:
-                self.refused[error.reason] += 1
-        urls = list(found)
+        urls = self._normalise.many(hrefs, parse(base), self.refused)
         depths = [page.depth + 1] * len(urls)
         if self._from_site:
             here = split(page.url.decode()).host
@@ -69,23 +69,34 @@ class LinkMaker:
             return None
         if flags & Flag.SEED:
             self._scope.extend(url)
+            self._place.cache_clear()
         exact = str(written.with_fragment(None).with_username("").with_password(None))
         return batch.rows()[0], exact.encode()
 
-    def _batch(self, urls: Sequence[str], depths: Sequence[int], hops: int, flags: int) -> UrlBatch:
+    def _batch(self, urls: list[str], depths: list[int], hops: int, flags: int) -> UrlBatch:
         """The URLs that are in scope, with their keys."""
-        from_seed = flags == _SEED_REDIRECT
-        kept, texts, hosts, domains = [], [], [], []
-        refuses, host_keys = self._scope.refuses, self._host_keys
-        for url, depth in zip(urls, depths, strict=True):
-            host = split(url).host
-            reason = refuses(url, host, depth, from_seed)
-            if reason is not None:
-                self.refused[reason] += 1
-                continue
-            host_key, domain_key = host_keys(host)
-            kept.append(min(depth, 65535))
-            texts.append(url.encode())
-            hosts.append(host_key)
-            domains.append(domain_key)
-        return UrlBatch.fresh(texts, self._keys.column(texts), hosts, domains, kept, hops, flags)
+        scope, from_seed = self._scope, flags == _SEED_REDIRECT
+        # The links of a page lie at a few origins: what depends on these alone is found once for each.
+        places = [url[: url.find("/", 8)] for url in urls]
+        known = {origin: self._place(origin) for origin in set(places)}
+        refused = {
+            origin: reason
+            for origin, (_, _, reason) in known.items()
+            if reason is not None and (reason != "scope" or not from_seed)
+        }
+        deepest = max(depths, default=0)
+        if refused or scope.looks_at_urls or deepest > scope.most_depth:
+            chosen = []
+            for number, (url, place, depth) in enumerate(zip(urls, places, depths, strict=True)):
+                reason = refused.get(place) or scope.refuses_url(url, depth, from_seed)
+                if reason is None:
+                    chosen.append(number)
+                else:
+                    self.refused[reason] += 1
+            urls, places = [urls[k] for k in chosen], [places[k] for k in chosen]
+            depths = [depths[k] for k in chosen]
+        texts = "\n".join(urls).encode().split(b"\n") if urls else []
+        hosts, domains = [known[place][0] for place in places], [known[place][1] for place in places]
+        if deepest > _MOST_DEPTH:
+            depths = [min(depth, _MOST_DEPTH) for depth in depths]
+        return UrlBatch.fresh(texts, self._keys.column(texts), hosts, domains, depths, hops, flags)

@@ -8,6 +8,8 @@ fragment, userinfo, session ids, listings, index names, `www.`. So normalising t
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 
 from url import URL, URLError
 
@@ -21,6 +23,7 @@ _SHORTEST_SESSION_VALUE = 8
 # Apache 1.3 wrote ?N=D (name, modified, size, description; ascending, descending), Apache 2 ?C=N;O=D.
 _LISTING = re.compile(r"[NMSD]=[AD]|C=[NMSD][;&]O=[AD]")
 _SEPARATED = re.compile(r"([&;])")
+_WEB = ("http://", "https://")
 
 
 class Normaliser:
@@ -51,6 +54,7 @@ class Normaliser:
         self._index_endings = (
             tuple(f"/{name}" for name in rules.index_names) if rules.drop_index_names else ()
         )
+        self._last_letters = frozenset(name[-1] for name in self._index_endings)
         self._sessions = frozenset(name.lower() for name in rules.session_names)
         # Only finds URLs worth a closer look. No part of it repeats, so it is linear.
         self._session_hint = (
@@ -66,7 +70,47 @@ class Normaliser:
         except (URLError, UnicodeEncodeError):
             parse(text, base)  # raises, with the reason
             raise
-        if not url.startswith(("http://", "https://")):
+        return self._apply(url)
+
+    def many(self, texts: Iterable[str], base: URL, refused: Counter[str]) -> list[str]:
+        """The canonical URLs of the links of a page, each once, in order; `refused` counts the others by reason.
+
+        >>> refused = Counter()
+        >>> Normaliser(UrlRules(), Domains()).many(["a", "mailto:b", "./a#c"], parse("http://d.org/"), refused)
+        ['http://d.org/a']
+        >>> refused
+        Counter({'scheme': 1})
+        """
+        found: dict[str, None] = {}
+        resolve, last_letters, longest, apply = URL.parse, self._last_letters, self._max_length, self._apply
+        drop_fragment, add_www = self._drop_fragment, self._add_www
+        for text in texts:
+            try:
+                url = str(resolve(text, base))
+                # Most links need no rule, or only this one; to see that here spares a call for each.
+                if drop_fragment and "#" in url:
+                    url = url[: url.index("#")]
+                if (
+                    add_www
+                    or not drop_fragment
+                    or "=" in url
+                    or "@" in url
+                    or url[-1] in last_letters
+                    or not url.startswith(_WEB)
+                    or len(url) > longest
+                ):
+                    url = apply(url)
+            except UrlError as error:
+                refused[error.reason] += 1
+            except (URLError, UnicodeEncodeError):
+                refused["malformed"] += 1
+            else:
+                found[url] = None
+        return list(found)
+
+    def _apply(self, url: str) -> str:
+        """The rules in force, on a serialised URL."""
+        if not url.startswith(_WEB):
             raise UrlError("scheme", repr(url[:200]))
         fragment = ""
         if "#" in url:
@@ -82,7 +126,7 @@ class Normaliser:
                 address, mark, query = url.partition("?")
                 if mark and address[-1] == "/" and _LISTING.fullmatch(query):
                     url = address
-        if url.endswith(self._index_endings) and "?" not in url:
+        if url[-1] in self._last_letters and url.endswith(self._index_endings) and "?" not in url:
             url = url[: url.rindex("/") + 1]
         if self._add_www:
             url = self._with_www(url)

@@ -1,21 +1,18 @@
 """Scope: which URLs belong to the crawl.
 
-A verdict has two parts. What depends on the host alone is decided once and remembered, because most links
-of a page stay on a few hosts; path, extension and depth are looked at for each URL.
+A verdict has two parts. What depends on the origin alone (scheme, host, port) a caller may remember, because
+most links of a page lie at a few origins; path, extension and depth are looked at for each URL.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 from barkspider.core.errors import SettingsError, UrlError
 from barkspider.core.settings import Scope
 from barkspider.url.domains import Domains
-from barkspider.url.parse import parse, split
+from barkspider.url.parse import origin, parse, split
 from barkspider.url.patterns import PathPattern, upper_escapes
-
-_REMEMBERED = 65_536
 
 # The ports that the WHATWG fetch standard blocks: a request there would speak to another protocol.
 _BLOCKED_BY_BROWSERS = (
@@ -65,7 +62,7 @@ class ScopeRules:
     def __init__(self, scope: Scope, domains: Domains, seeds: Iterable[str]) -> None:
         self.scope = scope
         self._domains = domains
-        self._depth = scope.depth or 65_536  # more than a depth column can hold
+        self.most_depth = scope.depth or 65_536  # more than a depth column can hold
         self._prefixes = tuple(f"{scheme}://" for scheme in scope.schemes)
         self._ports = frozenset(scope.ports)
         self._include_hosts = _HostSet(scope.include_hosts)
@@ -81,7 +78,8 @@ class ScopeRules:
         self._exact_urls = scope.level == "page"
         self._seed_urls: set[str] = set()
         self._seed_hosts: set[str] = set()
-        self._host_verdict = lru_cache(_REMEMBERED)(self._judge_host)
+        # Whether a verdict takes more than the origin and the depth.
+        self.looks_at_urls = self._exact_urls or self._looks_at_paths or self._looks_at_extensions
         for seed in seeds:
             self.extend(seed)
 
@@ -93,7 +91,6 @@ class ScopeRules:
             self._seed_hosts.add(host)
         elif self.scope.level == "domain":
             self._seed_hosts.add(self._domains.pay_level(host))
-        self._host_verdict.cache_clear()
 
     def refuses(self, url: str, host: str, depth: int, is_redirect_from_seed: bool = False) -> str | None:
         """None when the canonical `url` on `host` is in scope, else why not.
@@ -101,24 +98,29 @@ class ScopeRules:
         Reasons: `scheme`, `port`, `host`, `domain`, `scope` (the level), `path`, `extension`, `depth`.
         A redirect from a seed is in scope whatever the level; exclusions hold for it too.
         """
-        if not url.startswith(self._prefixes):
-            return "scheme"
-        # The host follows "http://" or "https://"; when it ends at a slash, the port is the default one.
-        end = (8 if url[4] == "s" else 7) + len(host)
-        if self._ports or url[end] != "/" or "@" in url:
-            port = split(url).port
-            if port in OTHER_PROTOCOLS or (self._ports and port not in self._ports):
-                return "port"
-        reason = self._host_verdict(host)
+        reason = self.refuses_origin(origin(url), host)
         if reason is not None and (reason != "scope" or not is_redirect_from_seed):
             return reason
-        if self._exact_urls and url not in self._seed_urls and not is_redirect_from_seed:
-            return "scope"
-        if self._looks_at_paths or self._looks_at_extensions:
+        return self.refuses_url(url, depth, is_redirect_from_seed)
+
+    def refuses_url(self, url: str, depth: int, is_redirect_from_seed: bool = False) -> str | None:
+        """As `refuses`, when it is known that the origin of the URL is not refused."""
+        if self.looks_at_urls:
+            if self._exact_urls and url not in self._seed_urls and not is_redirect_from_seed:
+                return "scope"
             reason = self._judge_target(split(url).target)
             if reason is not None:
                 return reason
-        return "depth" if depth > self._depth else None
+        return "depth" if depth > self.most_depth else None
+
+    def refuses_origin(self, place: str, host: str) -> str | None:
+        """Why nothing of an origin is in scope, or None. It holds until `extend` is called."""
+        if not place.startswith(self._prefixes):
+            return "scheme"
+        port = split(place + "/").port
+        if port in OTHER_PROTOCOLS or (self._ports and port not in self._ports):
+            return "port"
+        return self._judge_host(host)
 
     def _judge_host(self, host: str) -> str | None:
         if host in self._exclude_hosts or (self._include_hosts and host not in self._include_hosts):

@@ -1,0 +1,80 @@
+"""Links of a page as a batch: in scope, with the keys of their own, and every refusal counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from barkspider.core.load import load_settings
+from barkspider.core.records import Flag, UrlRow
+from barkspider.engine.links import LinkMaker
+from barkspider.url import Domains, Keys, Normaliser, ScopeRules, parse, split
+
+SEED = "http://www.example.com/"
+PAGE = UrlRow(1, 2, 3, 4, 0, 0, 0, b"http://www.example.com/dir/page.html")
+HREFS = [
+    *("a", "a#b", "/b.pdf", "//other.example.com/c", "http://example.org/", "https://www.example.com:8443/d"),
+    *(
+        "http://www.example.com:25/",
+        "mailto:x",
+        "http://[",
+        "http://user@www.example.com/e",
+        "index.html",
+        "/private/f",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["scope.level=web"],
+        ["scope.level=domain"],
+        ["scope.level=site"],
+        ["scope.level=page"],
+        ["scope.level=web", "scope.depth=4"],
+        ["scope.level=web", "scope.depth=4", "scope.depth_from=site"],
+        [
+            "scope.level=web",
+            "scope.exclude_paths=/private",
+            "scope.exclude_extensions=pdf",
+            "scope.schemes=http",
+        ],
+        [
+            "scope.level=web",
+            "url.drop_userinfo=false",
+            "scope.ports=80,8443",
+            "scope.exclude_hosts=*.example.org",
+        ],
+    ],
+)
+def test_a_batch_is_what_normalising_and_judging_one_by_one_gives(options: list[str]) -> None:
+    settings = load_settings(options=[*options, "seed=7"])
+    domains, keys = Domains(), Keys(7)
+    normaliser, scope = Normaliser(settings.url, domains), ScopeRules(settings.scope, domains, [SEED])
+    refused: Counter[str] = Counter()
+    expected = []
+    for url in normaliser.many(HREFS, parse(PAGE.url.decode()), refused):
+        host = split(url).host
+        inside = settings.scope.depth_from == "seed" or host == "www.example.com"
+        depth = 5 if inside else 0
+        reason = scope.refuses(url, host, depth)
+        if reason is not None:
+            refused[reason] += 1
+            continue
+        text, domain = url.encode(), domains.pay_level(host)
+        expected.append(UrlRow(keys.of(text), keys.of(host), keys.of(domain), depth, 0, 0, 0, text))
+    maker = LinkMaker(settings, [SEED])
+    assert maker.links(HREFS, PAGE.url.decode(), PAGE).rows() == expected
+    assert maker.refused == refused
+
+
+def test_what_a_seed_redirects_to_is_in_scope_from_then_on() -> None:
+    maker = LinkMaker(load_settings(options=["scope.level=site", "seed=7"]), [SEED])
+    seed = maker.seeds().rows()[0]
+    assert len(maker.links(["http://example.org/a"], SEED, seed)) == 0
+    made = maker.redirect("http://example.org/", seed)
+    assert made is not None
+    assert made[0].flags == Flag.SEED | Flag.REDIRECT
+    assert len(maker.links(["http://example.org/a"], SEED, seed)) == 1
