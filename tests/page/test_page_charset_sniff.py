@@ -6,10 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barkspider.page import find_charset, is_html, read_page
+from barkspider.core.settings import Page as PageSettings
+from barkspider.page import Page, PageReader, find_charset, is_html, sniff
 from barkspider.page.charset import decode, standard_name
 
 URL = "http://example.com/"
+
+
+def read_page(body: bytes, content_type: str) -> Page:
+    return PageReader(PageSettings()).read(body, content_type, URL)
 
 
 @pytest.mark.parametrize(
@@ -31,6 +36,8 @@ URL = "http://example.com/"
         (b"<meta charset=utf-16>", None, "utf-8"),
         (b"<meta charset=x-user-defined>", None, "windows-1252"),
         (b" " * 2000 + b"<meta charset=koi8-r>", None, "utf-8"),
+        (b"<meta name=description content='charset=koi8-r'>", None, "utf-8"),
+        (b"<meta name=a><meta charset=nonsense><META CHARSET = ' Big5 '>", None, "big5"),
         # Python knows these codecs; the standard does not.
         (b"abc", "text/html; charset=punycode", "utf-8"),
         (b"abc", "text/html; charset=unicode_escape", "utf-8"),
@@ -44,23 +51,44 @@ def test_charset(body: bytes, content_type: str | None, charset: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "charset"),
+    [
+        ("Съешь же ещё этих мягких французских булок, да выпей чаю.", "windows-1251"),
+        ("Съешь же ещё этих мягких французских булок, да выпей чаю.", "koi8-u"),
+        ("色は匂へど散りぬるを我が世誰ぞ常ならむ有為の奥山今日越えて", "shift_jis"),
+        ("色は匂へど散りぬるを我が世誰ぞ常ならむ有為の奥山今日越えて", "euc-jp"),
+        ("天地玄黄宇宙洪荒日月盈昃辰宿列张寒来暑往秋收冬藏", "gbk"),
+        ("天地玄黃宇宙洪荒日月盈昃辰宿列張寒來暑往秋收冬藏", "big5"),
+        ("키스의 고유조건은 입술끼리 만나야 하고 특별한 기술은 필요치 않다", "euc-kr"),
+        ("Ξεσκεπάζω την ψυχοφθόρα βδελυγμία με μεγάλη χαρά", "windows-1253"),
+        ("Voix ambiguë d'un cœur qui, au zéphyr, préfère les jattes de kiwis", "windows-1252"),
+        ("Voix ambiguë d'un cœur qui, au zéphyr, préfère les jattes de kiwis", "utf-8"),
+    ],
+)
+def test_an_undeclared_charset_is_told_from_the_letters(text: str, charset: str) -> None:
+    body = b"<title>" + b"x" * 100_000 + b"</title><p>" + text.encode(charset) * 3
+    assert find_charset(body, "text/html") == charset
+    assert text in decode(body, charset)
+
+
+@pytest.mark.parametrize(
     "charset", ["shift_jis", "euc-jp", "gbk", "big5", "koi8-r", "windows-1251", "iso-8859-2", "utf-8"]
 )
 def test_links_of_any_charset_read_back(charset: str) -> None:
     word = {"koi8-r": "дом", "windows-1251": "дом", "iso-8859-2": "dům"}.get(charset, "日")
     body = f"<title>{word}</title><a href='/{word}'>".encode(charset)
-    page = read_page(body, f"text/html; charset={charset}", URL)
+    page = read_page(body, f"text/html; charset={charset}")
     assert (page.title, page.links, page.charset) == (word, [f"/{word}"], charset)
 
 
 def test_utf16_reads_back() -> None:
-    page = read_page("\ufeff<a href=é>".encode("utf-16-be"), "text/html", URL)
+    page = read_page("\ufeff<a href=é>".encode("utf-16-be"), "text/html")
     assert page.links == ["é"]
 
 
 @pytest.mark.parametrize("label", ["iso-2022-kr", "hz-gb-2312"])
 def test_dangerous_encodings_give_nothing(label: str) -> None:
-    page = read_page(b"<a href=x>", f"text/html; charset={label}", URL)
+    page = read_page(b"<a href=x>", f"text/html; charset={label}")
     assert (page.links, page.charset) == ([], "replacement")
 
 
@@ -89,7 +117,16 @@ def test_any_bytes_decode(body: bytes, charset: str) -> None:
         ("text/plain", b"\xef\xbb\xbf<!DocType  HTML>", True),
         ("text/plain", b"<hello>", False),
         ("text/plain", b"hello <html>", False),
-        ("text/plain", b"<p>\x00", False),
+        ("text/plain", b"<p>\x00\x00\x00", False),
+        ("text/html", b"<p>padded\x00with a \x00 few" + b"." * 100, True),
+        ("text/plain", b"<html>padded\x00" + b"." * 100, True),
+        ("text/html", bytes(range(1, 32)) * 9, False),
+        ("text/html", b"\x00" * 100, False),
+        ("text/html", b"%PDF-1.7", False),
+        ("text/html", b"<?xml version='1.0'?><rss version=2>", False),
+        ("text/html", b"<?xml version='1.0'?><html>", True),
+        ("application/xml", b"<?xml version='1.0'?><!-- a --><!DOCTYPE html>", True),
+        ("text/xml", b"<urlset>", False),
         ("application/octet-stream", b"<body class=x>", True),
         ("application/octet-stream", b"PK\x03\x04\x00", False),
         (None, b"<?xml version='1.0'?>\n<!DOCTYPE html >", True),
@@ -101,3 +138,35 @@ def test_any_bytes_decode(body: bytes, charset: str) -> None:
 )
 def test_is_html(content_type: str | None, body: bytes, expected: bool) -> None:
     assert is_html(content_type, body) is expected
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "expected"),
+    [
+        (None, b"", "text/plain"),
+        ("nonsense", b"plain text", "text/plain"),
+        ("text/plain; charset=x", "\ufeffa".encode("utf-16-le"), "text/plain"),
+        ("application/octet-stream", b"%PDF-1.4", "application/pdf"),
+        ("text/plain", b"\x1f\x8b\x08\x00", "application/gzip"),
+        ("text/html", b"PK\x03\x04", "application/zip"),
+        (None, b"\x00\x01\x02\x03" * 9, "application/octet-stream"),
+        ("image/jpeg", b"GIF89a", "image/gif"),
+        ("image/jpeg", b"<html>", "image/jpeg"),
+        ("Application/PDF; x=y", b"<html>", "application/pdf"),
+        ("text/css", b"<html>", "text/css"),
+        (None, b"<?xml version='1.0'?>\n<feed>", "application/atom+xml"),
+        ("text/xml", b"<?xml version='1.0'?><!-- x --><rdf:RDF>", "application/rdf+xml"),
+        (None, b"\xef\xbb\xbf <svg>", "text/plain"),
+        (None, b"<?xml version='1.0'?><svg>", "image/svg+xml"),
+        ("image/svg+xml", b"<svg>", "image/svg+xml"),
+        ("text/html", b"\xff\xfe<\x00p\x00", "text/html"),
+        (None, b"....ftypisom", "video/mp4"),
+    ],
+)
+def test_the_type_is_what_the_bytes_are(content_type: str | None, body: bytes, expected: str) -> None:
+    assert sniff(content_type, body) == expected
+
+
+@given(st.none() | st.text(max_size=30), st.binary(max_size=100))
+def test_any_bytes_have_a_type(content_type: str | None, body: bytes) -> None:
+    assert "/" in sniff(content_type, body)

@@ -46,6 +46,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "fetch.max_size": "2MB",
         "url.max_length": 200,
         "url.add_www": True,
+        "page.keep_types": ["text/*", "application/xhtml+xml", "application/pdf", "application/msword"],
+        "page.follow_rejected": False,
     },
 }
 

@@ -288,6 +288,36 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Page:
+    """What is taken from a page, and which pages are kept. Empty lists mean no restriction."""
+
+    max_parse: int = _size("8MB", "Bytes of a page that are read for links and text; the cut is recorded")
+    forms: bool = _setting(False, "Take the action of forms that use GET for a link")
+    requisites: bool = _setting(
+        False, "Also find what a page needs to be shown: images, scripts, styles, media"
+    )
+    text: bool = _setting(False, "Extract the text of pages")
+    max_text: int = _size("1MB", "Most bytes of text extracted from a page")
+    anchors: bool = _setting(False, "Extract the texts of links")
+    detect_language: bool = _setting(False, "Tell the language of a page from its text")
+    keep_types: tuple[str, ...] = _setting(
+        (), "Media types of pages to keep, such as text/html; text/* takes all of a kind"
+    )
+    keep_tlds: tuple[str, ...] = _setting((), "Top-level domains of pages to keep, such as pt")
+    keep_languages: tuple[str, ...] = _setting(
+        (),
+        "Languages of pages to keep, such as pt; beside keep_tlds, a page elsewhere is kept when it is in one "
+        "of them and linked from there",
+    )
+    keep_words: tuple[str, ...] = _setting((), "Keep pages whose text has one of these words, in any case")
+    classifier: str = _setting(
+        "",
+        "A further judge of pages: package.module:name, or the name of an entry point in barkspider.classifiers",
+    )
+    follow_rejected: bool = _setting(True, "Follow the links of pages that are not kept")
+
+
+@dataclass(frozen=True, slots=True)
 class Archive:
     """What is kept."""
 
@@ -322,4 +352,5 @@ class Settings:
     cookies: Cookies = field(default_factory=Cookies)
     sydney: Sydney = field(default_factory=Sydney)
     budget: Budget = field(default_factory=Budget)
+    page: Page = field(default_factory=Page)
     archive: Archive = field(default_factory=Archive)

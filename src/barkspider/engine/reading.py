@@ -13,7 +13,7 @@ from barkspider.core.settings import Settings
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.statistics import Tally
 from barkspider.fetch import REDIRECTS, STALE, TEMPORARY, Response, retry_after
-from barkspider.page import is_html, read_page
+from barkspider.page import PageReader, is_html
 from barkspider.url import Keys, parse
 
 
@@ -49,6 +49,7 @@ class Reader:
         self._settings, self._links, self._clock, self._tally = settings, links, clock, tally
         self._pages, self._robots = pages, robots
         self._keys = Keys(settings.seed)
+        self._page_reader = PageReader(settings.page, settings.agent.name, settings.limits.page_links)
 
     def page(self, asked: FetchPage, response: Response) -> PageFetched:
         """How the fetch of a page ended."""
@@ -119,14 +120,12 @@ class Reader:
         return PageFetched(asked, exchange.status, redirect=redirect, seconds=exchange.timing.first_byte)
 
     def _read(self, asked: FetchPage, response: Response, content_type: str | None) -> UrlBatch | None:
-        url = asked.row.url.decode()
-        page = read_page(
+        page = self._page_reader.read(
             response.body,
             content_type,
-            url,
-            max_links=self._settings.limits.page_links,
-            agent=self._settings.agent.name,
-            headers_robots="\n".join(response.exchange.all_headers(b"x-robots-tag")) or None,
+            asked.row.url.decode(),
+            robots_header="\n".join(response.exchange.all_headers(b"x-robots-tag")) or None,
+            content_language=response.exchange.header(b"content-language") or None,
         )
         if not page.follow:
             return None

@@ -1,11 +1,27 @@
-"""What is in a page: is it HTML (`is_html`), which characters, which links, what it asks (`read_page`).
+"""What is in a page: what kind of thing it is, which characters, which links, what it says, whether to keep it.
 
-Bytes come in with the headers that describe them and a `Page` goes out; nothing here knows of the crawl.
-Every step is linear in the size of the page and keeps no more than the page itself and its links.
+Bytes come in with the headers that describe them. `sniff` tells the media type; `PageReader` makes a `Page`
+of HTML, by one compiled pass over the bytes (`scan`); `simhash` gives the fingerprint of its text, by which
+`NearDuplicates` finds pages that are nearly the same; `Classifier` judges whether the page is kept and its
+links are followed. Nothing here knows of the crawl. Every step is linear in the size of the page and keeps no
+more than the page itself and its links.
 """
 
 from barkspider.page.charset import find_charset
-from barkspider.page.read import Page, read_page
-from barkspider.page.sniff import is_html
+from barkspider.page.classify import Candidate, Classifier, Verdict
+from barkspider.page.fingerprint import NearDuplicates, simhash
+from barkspider.page.read import Page, PageReader
+from barkspider.page.sniff import is_html, sniff
 
-__all__ = ["Page", "find_charset", "is_html", "read_page"]
+__all__ = [
+    "Candidate",
+    "Classifier",
+    "NearDuplicates",
+    "Page",
+    "PageReader",
+    "Verdict",
+    "find_charset",
+    "is_html",
+    "simhash",
+    "sniff",
+]

@@ -1,8 +1,8 @@
 """Which characters the bytes of a page stand for: the order of the WHATWG standard.
 
 A byte order mark, then the Content-Type header, then a `<meta>` near the beginning; without any of these
-UTF-8 when the bytes are valid UTF-8, else windows-1252. Only the labels of the WHATWG Encoding Standard
-count, so that no page can ask for one of Python's other codecs.
+UTF-8 when the bytes are valid UTF-8, else what they look like. Only the labels of the WHATWG Encoding
+Standard count, so that no page can ask for one of Python's other codecs.
 """
 
 from __future__ import annotations
@@ -10,17 +10,35 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-import turbohtml.detect  # noqa: F401  (registers the codecs named whatwg-…)
 from turbohtml import parse
+from turbohtml.detect import detect  # importing it registers the codecs named whatwg-…
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "utf-16be"))
 # The part of a page in which the standard looks for a declaration.
 _PRESCAN = 1024
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.S)
-_META = re.compile(rb"<meta[\s/][^>]*?charset\s*=\s*[\"']?\s*([^\s\"'/>;]+)", re.I)
-_HEADER = re.compile(r";\s*charset\s*=\s*[\"']?\s*([^\s\"';,]+)", re.I)
+_META = re.compile(rb"<meta[\s/]([^>]*+)")
+_CHARSET = re.compile(rb"charset\s*+=\s*+[\"']?\s*+([^\s\"'/>;]++)")
+_HEADER = re.compile(r";\s*+charset\s*+=\s*+[\"']?\s*+([^\s\"';,]++)", re.I)
 # The longest label of the standard has 19 letters.
 _LONGEST_LABEL = 40
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
+_LETTERS = re.compile(r"[^\x00-\x7f]++")
+# What tells encodings apart is the letters beyond ASCII; the detector reads 15 MB a second, so not all of them.
+_SAMPLE = 32_768
+# What Python calls an encoding, where it is not the standard's name; the standard's decoders cannot encode.
+_ENCODERS = {
+    "euc-kr": "cp949",
+    "iso-8859-8-i": "iso8859-8",
+    "big5": "big5hkscs",
+    "macintosh": "mac-roman",
+    "shift_jis": "cp932",
+    "windows-874": "cp874",
+    "x-mac-cyrillic": "mac-cyrillic",
+}
+_AS_UTF8 = frozenset(("utf-8", "utf-16le", "utf-16be", "replacement", "x-user-defined"))
+# The bytes that a query of http keeps as they are.
+_PLAIN_BYTES = frozenset(range(0x21, 0x7F)) - frozenset(b"\"#<>'")
 
 
 @lru_cache(maxsize=512)
@@ -44,6 +62,8 @@ def find_charset(body: bytes, content_type: str | None) -> str:
 
     >>> find_charset(b"<meta charset=koi8-r>", "text/html"), find_charset(b"caf\\xe9", None)
     ('koi8-r', 'windows-1252')
+    >>> find_charset("Привет, как дела?".encode("koi8-r"), None)
+    'koi8-u'
     """
     for mark, name in _MARKS:
         if body.startswith(mark):
@@ -52,20 +72,35 @@ def find_charset(body: bytes, content_type: str | None) -> str:
         found = standard_name(label[1].lower())
         if found is not None:
             return found
-    declared = _META.search(_COMMENT.sub(b"", body[:_PRESCAN]))
-    if declared is not None:
-        found = standard_name(declared[1].decode("latin-1").lower())
+    return _declared(body[:_PRESCAN]) or _detected(body)
+
+
+def _declared(head: bytes) -> str | None:
+    for attributes in _META.findall(_COMMENT.sub(b"", head).lower()):
+        # `content` declares a charset only beside `http-equiv`.
+        counts = b"http-equiv" in attributes or b"content" not in attributes
+        declared = _CHARSET.search(attributes) if counts else None
+        found = standard_name(declared[1].decode("latin-1")) if declared else None
         if found is not None:
             # What could be read as ASCII is not UTF-16, whatever it says; the standard corrects these two.
             return {"utf-16le": "utf-8", "utf-16be": "utf-8", "x-user-defined": "windows-1252"}.get(
                 found, found
             )
+    return None
+
+
+def _detected(body: bytes) -> str:
+    if body.isascii():
+        return "utf-8"
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
         # A page that was cut may end inside a character; it is UTF-8 if it had whole ones before.
-        cut = error.reason == "unexpected end of data" and not body[: error.start].isascii()
-        return "utf-8" if cut else "windows-1252"
+        if error.reason == "unexpected end of data" and not body[: error.start].isascii():
+            return "utf-8"
+        first = _NOT_ASCII.search(body)
+        start = max(0, first.start() - 64) if first else 0
+        return (detect(body[start : start + _SAMPLE]).encoding or "windows-1252").lower()
     return "utf-8"
 
 
@@ -75,8 +110,46 @@ def decode(body: bytes, charset: str) -> str:
     >>> decode(b"\\xef\\xbb\\xbfa", "utf-8"), decode(b"\\x80", "windows-1252")
     ('a', '€')
     """
-    for mark, name in _MARKS:
-        if name == charset and body.startswith(mark):
-            body = body[len(mark) :]
+    body = _without_mark(body, charset)
     # Python's own decoder gives the same for UTF-8, and sooner.
     return body.decode("utf-8", "replace") if charset == "utf-8" else body.decode(f"whatwg-{charset}")
+
+
+def to_utf8(body: bytes, charset: str) -> bytes:
+    """The page in UTF-8; one that is in UTF-8 is given as it is, invalid bytes and all."""
+    return (
+        _without_mark(body, charset)
+        if charset == "utf-8"
+        else decode(body, charset).encode("utf-8", "replace")
+    )
+
+
+def _without_mark(body: bytes, charset: str) -> bytes:
+    for mark, name in _MARKS:
+        if name == charset and body.startswith(mark):
+            return body[len(mark) :]
+    return body
+
+
+def encode_query(link: str, charset: str) -> str:
+    """A link with the query in the page's own encoding, as browsers send it (WHATWG URL, query state).
+
+    >>> encode_query("/ж?q=ж#ж", "windows-1251"), encode_query("?q=日", "windows-1252")
+    ('/ж?q=%E6#ж', '?q=%26%2326085%3B')
+    """
+    if link.isascii() or charset in _AS_UTF8 or "?" not in link:
+        return link
+    address, hash_sign, fragment = link.partition("#")
+    path, mark, query = address.partition("?")
+    codec = _ENCODERS.get(charset, charset)
+    encoded = _LETTERS.sub(lambda letters: _escaped(letters[0], codec), query)
+    return path + mark + encoded + hash_sign + fragment
+
+
+def _escaped(letters: str, codec: str) -> str:
+    try:
+        return "".join(chr(b) if b in _PLAIN_BYTES else f"%{b:02X}" for b in letters.encode(codec))
+    except UnicodeEncodeError:
+        if len(letters) > 1:
+            return "".join(_escaped(letter, codec) for letter in letters)
+        return f"%26%23{ord(letters)}%3B"

@@ -1,201 +1,162 @@
-"""Reading a page: its links, its title, and what it asks of robots.
+"""Reading a page: its links, its title, its text, and what it asks of robots.
 
-The page is read as a stream of tokens, never as a tree: a conforming tree grows with the square of the
-formatting tags that a hostile page leaves open, a stream costs the same per byte whatever the page holds.
-The tokenizer knows that the content of scripts, styles, textareas and comments is no markup.
+`scan` finds everything in one pass over the bytes and `Collector` makes text of the pieces. What was not
+asked for is not looked at, so it costs nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from turbohtml import Token, TokenType, tokenize
-from url import URL
+import numpy as np
+import numpy.typing as npt
 
-from barkspider.core.errors import UrlError
-from barkspider.page.charset import decode, find_charset
-from barkspider.page.directives import header_directives, meta_directives, refresh_target
-from barkspider.url import parse
+from barkspider.core.settings import Page as PageSettings
+from barkspider.page import scan
+from barkspider.page.charset import find_charset, to_utf8
+from barkspider.page.collect import ANCHOR, Collector
+from barkspider.page.directives import header_directives
+from barkspider.page.text import clean_text, detect_language, primary_language
 
-_TITLE_LENGTH = 500
-# Where a tag keeps its link; the others among _WATCHED have meanings of their own.
-_LINK_ATTRIBUTES = {"a": "href", "area": "href", "frame": "src", "iframe": "src"}
-_WATCHED = frozenset((*_LINK_ATTRIBUTES, "base", "link", "meta", "noscript", "svg", "template", "title"))
+_ANCHOR_BYTES = 1000  # of markup; what is longer is no text of a link
+_FEW_ROWS, _MANY_ROWS = 4096, 32_768
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """What a crawl wants to know of a page.
 
-    `links` are as written, each once, in document order, and relative to `base`, which is an absolute URL:
-    that of `<base href>`, or the page's own. `canonical` is as written, too. `links_cut` says that there
-    were more links than allowed.
+    `links` are each once, in document order, and relative to `base`, which is an absolute URL: that of
+    `<base href>`, or the page's own. So are `requisites` (what the page needs to be shown) and `canonical`.
+    They are as written but for what no URL keeps: references, line ends, and, where the page is not in UTF-8,
+    other letters in queries. `links_cut` says that there were more of either than allowed, `body_cut` that only
+    the beginning of the page was read. `language` is what the page declares, `detected_language` what its text
+    looks like: codes such as `pt`, or empty. `text` and `anchors` (the first text of each link that has one)
+    are None when they were not asked for.
     """
 
     links: list[str]
     base: str
-    title: str
     charset: str
-    follow: bool
-    index: bool
-    canonical: str | None
-    links_cut: bool
+    title: str = ""
+    description: str = ""
+    language: str = ""
+    detected_language: str = ""
+    canonical: str | None = None
+    follow: bool = True
+    index: bool = True
+    links_cut: bool = False
+    body_cut: bool = False
+    requisites: list[str] = field(default_factory=list)
+    text: str | None = None
+    anchors: dict[str, str] | None = None
 
 
-def read_page(
-    body: bytes,
-    content_type: str | None,
-    url: str,
-    max_links: int = 10_000,
-    agent: str = "barkspider",
-    headers_robots: str | None = None,
-) -> Page:
-    """Read the HTML page at `url`. Whatever the bytes, this gives a `Page`.
+class PageReader:
+    """Reads pages by the settings of a crawl. Keeps its buffers from page to page: one thread at a time.
 
-    `agent` is the name under which meta tags and `headers_robots`, the X-Robots-Tag header, may speak to us.
+    `agent` is the name under which robots directives may speak to us, `max_links` how many links count.
 
-    >>> page = read_page(b"<title>A  page</title><a href=b.html>B</a>", "text/html", "http://example.com/a/")
+    >>> reader = PageReader(PageSettings())
+    >>> page = reader.read(b"<title>A  page</title><a href=b.html>B</a>", "text/html", "http://example.com/a/")
     >>> page.title, page.links, page.base, page.follow
     ('A page', ['b.html'], 'http://example.com/a/', True)
     """
-    charset = find_charset(body, content_type)
-    reader = _Reader(url, max_links, agent.lower())
-    if headers_robots:
-        reader.obey(header_directives(headers_robots, agent))
-    reader.read(decode(body, charset))
-    return Page(
-        links=list(reader.links),
-        base=url if reader.base is None else str(reader.base),
-        title=reader.title or "",
-        charset=charset,
-        follow=reader.follow,
-        index=reader.index,
-        canonical=reader.canonical,
-        links_cut=reader.links_cut,
-    )
 
+    def __init__(self, settings: PageSettings, agent: str = "barkspider", max_links: int = 10_000) -> None:
+        self._settings, self._agent, self._max_links = settings, agent, max_links
+        self._robots_names = ("robots", agent.lower())
+        self._needs_text = settings.text or settings.detect_language
+        self._want = (
+            scan.WANT_TEXT * self._needs_text
+            | scan.WANT_REQUISITES * settings.requisites
+            | scan.WANT_ANCHORS * settings.anchors
+            | scan.WANT_FORMS * settings.forms
+        )
+        many = settings.requisites or settings.anchors
+        self._rows = np.empty((_MANY_ROWS if many else _FEW_ROWS, scan.ROW), np.int64)
+        self._lines = np.empty(1 << 16, np.uint8)
+        self._plain = np.empty(settings.max_text if self._needs_text else 0, np.uint8)
 
-class _Reader:
-    """Collects from the tokens of one page."""
+    def read(
+        self,
+        body: bytes,
+        content_type: str | None,
+        url: str,
+        robots_header: str | None = None,
+        content_language: str | None = None,
+    ) -> Page:
+        """Read the HTML page at `url`. Whatever the bytes, this gives a `Page`.
 
-    def __init__(self, url: str, max_links: int, agent: str) -> None:
-        self._url = url
-        self._max_links = max_links
-        self._robots_names = ("robots", agent)
-        self._templates = 0
-        self._drawings = 0
-        self._in_noscript = False
-        self.links: dict[str, None] = {}
-        self.links_cut = False
-        self.base: URL | None = None
-        self.title: str | None = None
-        self.canonical: str | None = None
-        self.follow = True
-        self.index = True
+        `robots_header` is X-Robots-Tag, several joined by line feeds; `content_language` is Content-Language.
+        """
+        settings = self._settings
+        body_cut = len(body) > settings.max_parse
+        if body_cut:
+            body = body[: settings.max_parse]
+        charset = find_charset(body, content_type)
+        found = Collector(
+            to_utf8(body, charset),
+            charset,
+            url,
+            self._robots_names,
+            self._max_links,
+            self._max_links if settings.requisites else 0,
+        )
+        if robots_header:
+            found.obey(header_directives(robots_header, self._agent))
+        links, used, filled, written, left_out = self._scan(found.body, self._plain, self._want)
+        rows = self._rows[:filled].tolist()
+        found.take(self._lines[: used - 1].tobytes() if links else None, rows)
+        text = clean_text(self._plain[:written].tobytes()) if self._needs_text else None
+        return Page(
+            links=list(found.links),
+            base=found.base or url,
+            charset=charset,
+            title=found.title,
+            description=found.description,
+            language=primary_language(found.language or content_language or ""),
+            detected_language=detect_language(text) if settings.detect_language and text else "",
+            canonical=found.canonical,
+            follow=found.follow,
+            index=found.index,
+            links_cut=found.links_cut or left_out > 0,
+            body_cut=body_cut,
+            requisites=list(found.requisites),
+            text=text if settings.text else None,
+            anchors=self._anchors(found, rows) if settings.anchors else None,
+        )
 
-    def obey(self, directives: Iterable[str]) -> None:
-        """Take directives in: one that forbids is never taken back by another."""
-        for directive in directives:
-            if directive in ("nofollow", "none"):
-                self.follow = False
-            if directive in ("noindex", "none"):
-                self.index = False
+    def text(self, body: bytes, content_type: str | None) -> str:
+        """The text of a page alone, whether or not `read` extracts it.
 
-    def read(self, text: str) -> None:
-        tokens = tokenize(text)
-        for token in tokens:
-            # Most tokens end here, so this line is most of the cost that is not the tokenizer's.
-            if token.tag not in _WATCHED:
-                continue
-            tag = token.tag
-            attribute = _LINK_ATTRIBUTES.get(tag)
-            if attribute is not None:
-                target = token.attr(attribute)  # an end tag has none
-                if target is not None and not self._templates and not _is_nofollow(token):
-                    self._add(target)
-            elif token.type == TokenType.END_TAG:
-                self._leave(tag)
-            else:
-                self._enter(tag, token)
-                if tag in ("title", "noscript"):
-                    # Both hold one run of text: the next token, if anything follows at all.
-                    self._content(tag, next(tokens, None))
+        >>> PageReader(PageSettings()).text(b"<p>One<p>two &amp; three<script>4</script>", None)
+        'One\\ntwo & three'
+        """
+        body = body[: self._settings.max_parse]
+        return self._text_of(to_utf8(body, find_charset(body, content_type)), self._settings.max_text)
 
-    def _add(self, target: str) -> None:
-        if target not in self.links:
-            if len(self.links) >= self._max_links:
-                self.links_cut = True
-            else:
-                self.links[target] = None
+    def _text_of(self, body: bytes, most: int) -> str:
+        plain = np.empty(min(len(body), most), np.uint8)
+        written = self._scan(body, plain, scan.WANT_TEXT)[3]
+        return clean_text(plain[:written].tobytes())
 
-    def _enter(self, tag: str, token: Token) -> None:
-        if tag == "template":
-            self._templates += 1
-        elif tag == "svg":
-            self._drawings += not token.self_closing
-        elif self._templates:
-            return
-        elif tag == "link":
-            self._link(token)
-        elif tag == "meta":
-            self._meta(token)
-        elif tag == "base" and self.base is None:
-            self._rebase(token.attr("href"))
+    def _scan(self, body: bytes, plain: npt.NDArray[np.uint8], want: int) -> tuple[int, int, int, int, int]:
+        if len(self._lines) <= len(body):
+            self._lines = np.empty(2 * len(body), np.uint8)
+        text, words = np.frombuffer(body, np.uint8), np.frombuffer(body, np.uint64, len(body) >> 3)
+        kernel: Any = scan.scan
+        counts: tuple[int, int, int, int, int] = kernel(text, words, self._lines, self._rows, plain, want)
+        return counts
 
-    def _leave(self, tag: str) -> None:
-        if tag == "template":
-            self._templates = max(0, self._templates - 1)
-        elif tag == "svg":
-            self._drawings = max(0, self._drawings - 1)
-
-    def _content(self, tag: str, token: Token | None) -> None:
-        if token is None or token.type != TokenType.TEXT or self._templates:
-            return
-        text = token.data or ""
-        if tag == "noscript":
-            # The tokenizer takes it for text, as a browser with scripts does; to us it is markup. One inside
-            # another is left out: each level would be another pass over the same text.
-            if not self._in_noscript:
-                self._in_noscript = True
-                self.read(text)
-                self._in_noscript = False
-        elif self.title is None and not self._drawings:
-            self.title = " ".join(text.split())[:_TITLE_LENGTH]
-
-    def _link(self, token: Token) -> None:
-        target, relations = token.attr("href"), (token.attr("rel") or "").lower().split()
-        if target is None or "nofollow" in relations:
-            return
-        if "canonical" in relations:
-            self.canonical = target if self.canonical is None else self.canonical
-            self._add(target)
-        elif "alternate" in relations:
-            self._add(target)
-
-    def _meta(self, token: Token) -> None:
-        content = token.attr("content")
-        if content is None:
-            return
-        if (token.attr("name") or "").strip().lower() in self._robots_names:
-            self.obey(meta_directives(content))
-        elif (token.attr("http-equiv") or "").strip().lower() == "refresh":
-            target = refresh_target(content)
-            if target is not None:
-                self._add(target)
-
-    def _rebase(self, target: str | None) -> None:
-        if target is None:
-            return
-        try:
-            base = parse(target, parse(self._url))
-        except UrlError:
-            return
-        # The HTML standard ignores bases of other schemes (data:, javascript:).
-        if base.scheme in ("http", "https"):
-            self.base = base
-
-
-def _is_nofollow(token: Token) -> bool:
-    relations = token.attr("rel")
-    return relations is not None and "nofollow" in relations.lower().split()
+    def _anchors(self, found: Collector, rows: list[list[int]]) -> dict[str, str]:
+        anchors: dict[str, str] = {}
+        for row in rows:
+            if row[0] == ANCHOR and row[1] <= len(found.written):
+                link, start, end = found.written[row[1] - 1], row[scan.CONTENT], row[scan.CONTENT + 1]
+                if link in found.links and link not in anchors:
+                    piece = found.body[start : min(end, start + _ANCHOR_BYTES)]
+                    if text := " ".join(self._text_of(piece, _ANCHOR_BYTES).split()):
+                        anchors[link] = text
+        return anchors

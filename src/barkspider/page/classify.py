@@ -1,0 +1,139 @@
+"""Whether a page is kept, and whether its links are followed: Viúva Negra's selection criteria and one's own.
+
+A national web, as Viúva Negra crawled it (section 5), is what lies under its top-level domain, and what is
+written in its language elsewhere and linked from there; of certain media types; and a page that does not
+match yields no links. `page.keep_*` say which, `page.follow_rejected` the last. A function of one's own may
+judge what these let pass.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, NamedTuple
+
+from barkspider.core.errors import SettingsError
+from barkspider.core.settings import Page as PageSettings
+from barkspider.page.text import primary_language
+from barkspider.url import split
+
+_GROUP = "barkspider.classifiers"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A page to judge. `domain` is its pay-level domain, `links` how many it has, `text()` what it says."""
+
+    url: str
+    domain: str
+    media_type: str
+    charset: str = "utf-8"
+    title: str = ""
+    language: str = ""
+    links: int = 0
+    text: Callable[[], str] = str
+
+
+class Verdict(NamedTuple):
+    """`reason` says which criterion rejected the page, or `classifier_error`; `error` what went wrong then."""
+
+    keep: bool
+    follow: bool
+    reason: str = ""
+    error: str = ""
+
+
+Judge = Callable[[Candidate, str], Any]
+
+
+class Classifier:
+    """Judges pages by the settings. Pure but for the function that the user gives.
+
+    That function takes a `Candidate` and the domain of a page that links to it (empty for a seed), and gives a
+    `Verdict` or a pair (keep, follow). When it fails the page is kept, its links are not followed, and the
+    verdict says why.
+
+    >>> classifier = Classifier(PageSettings(keep_tlds=("pt",), keep_languages=("pt",), follow_rejected=False))
+    >>> classifier.judge(Candidate("http://www.sapo.pt/", "sapo.pt", "text/html"))
+    Verdict(keep=True, follow=True, reason='', error='')
+    >>> elsewhere = Candidate("http://example.com/", "example.com", "text/html", language="pt")
+    >>> classifier.judge(elsewhere, "sapo.pt").keep, classifier.judge(elsewhere, "example.org")
+    (True, Verdict(keep=False, follow=False, reason='language', error=''))
+    """
+
+    def __init__(self, settings: PageSettings) -> None:
+        self._follow_rejected = settings.follow_rejected
+        self._tlds = tuple("." + name.lower().strip(".") for name in settings.keep_tlds)
+        self._languages = frozenset(map(primary_language, settings.keep_languages))
+        if "" in self._languages:
+            raise SettingsError("page.keep_languages: write languages like pt, en or de")
+        kinds = [kind.lower() for kind in settings.keep_types]
+        self._types = frozenset(kinds)
+        self._families = tuple(kind[:-1] for kind in kinds if kind.endswith("/*"))
+        words = "|".join(re.escape(word.casefold()) for word in settings.keep_words)
+        self._words = re.compile(rf"(?<!\w)(?:{words})(?!\w)") if words else None
+        self._own = _load(settings.classifier) if settings.classifier else None
+        self._criteria = [
+            (name, criterion)
+            for name, criterion, used in (
+                ("media_type", self._media_type, bool(self._types)),
+                ("language" if self._languages else "tld", self._place, bool(self._tlds or self._languages)),
+                ("words", self._has_words, self._words is not None),
+            )
+            if used
+        ]
+
+    def judge(self, page: Candidate, source: str = "") -> Verdict:
+        """The verdict on a page; `source` is the domain of a page that links to it, empty for a seed."""
+        for name, criterion in self._criteria:
+            if not criterion(page, source):
+                return Verdict(False, self._follow_rejected, name)
+        return Verdict(True, True) if self._own is None else self._ask(self._own, page, source)
+
+    def _ask(self, own: Judge, page: Candidate, source: str) -> Verdict:
+        try:
+            answer = own(page, source)
+        except Exception as error:  # whatever a stranger's function raises concerns this page alone
+            return Verdict(True, False, "classifier_error", f"{type(error).__name__}: {error}"[:200])
+        if isinstance(answer, tuple) and [type(part) for part in answer[:2]] == [bool, bool]:
+            keep, follow = answer[:2]
+            return (
+                answer if isinstance(answer, Verdict) else Verdict(keep, follow, "" if keep else "classifier")
+            )
+        return Verdict(True, False, "classifier_error", f"gave {answer!r:.100}, not a pair of true or false")
+
+    def _media_type(self, page: Candidate, source: str) -> bool:  # noqa: ARG002
+        return page.media_type in self._types or page.media_type.startswith(self._families)
+
+    def _place(self, page: Candidate, source: str) -> bool:
+        """Under the domains, or in the languages and, where there are domains, linked from under them."""
+        if self._tlds and split(page.url).host.endswith(self._tlds):
+            return True
+        linked = not self._tlds or not source or source.endswith(self._tlds)
+        return linked and page.language in self._languages
+
+    def _has_words(self, page: Candidate, source: str) -> bool:  # noqa: ARG002
+        return self._words is not None and self._words.search(page.text().casefold()) is not None
+
+
+def _load(name: str) -> Judge:
+    """The function that `package.module:name` or an entry point stands for."""
+    try:
+        if ":" in name:
+            module, _, attribute = name.partition(":")
+            own = getattr(import_module(module), attribute)
+        else:
+            own = next(point.load() for point in entry_points(group=_GROUP, name=name))
+    except StopIteration:
+        raise SettingsError(
+            f"page.classifier: no entry point {name!r} in {_GROUP}; write package.module:name otherwise"
+        ) from None
+    except Exception as error:
+        raise SettingsError(f"page.classifier: cannot load {name!r}: {error}") from error
+    if not callable(own):
+        raise SettingsError(f"page.classifier: {name!r} is no function")
+    judge: Judge = own
+    return judge

@@ -1,0 +1,199 @@
+"""From what the scanner found to what a page says: links in order, requisites, title, directives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from turbohtml import unescape
+
+from barkspider.core.errors import UrlError
+from barkspider.page import scan
+from barkspider.page.charset import encode_query
+from barkspider.page.directives import meta_directives, refresh_target
+from barkspider.page.lexing import ATTRIBUTES
+from barkspider.page.names import CODE
+from barkspider.page.references import unescape_attribute
+from barkspider.page.requisites import style_urls, urls_of_srcset
+from barkspider.url import parse
+
+_TITLE_LENGTH = 500
+_DESCRIPTION_LENGTH = 1000
+# Times the limit of links: so many become strings at all, because most pages repeat some.
+_REPEATS = 16
+_LINE_ENDS = str.maketrans("", "", "\t\n\r")
+_C0_OR_SPACE = "".join(map(chr, range(33)))
+
+_PLACE = {name: 2 + 2 * place for place, name in enumerate(ATTRIBUTES)}
+_BASE, _LINK, _META, _HTML, _FORM, _TITLE, _STYLE, _IFRAME = (
+    CODE[name] for name in ("base", "link", "meta", "html", "form", "title", "style", "iframe")
+)
+ANCHOR = CODE["a"]
+_FRAMES = frozenset((_IFRAME, CODE["frame"]))
+_FOLLOWED = frozenset(("canonical", "alternate", "next", "prev"))
+# What a page needs to be shown, by the relation of a <link>; an alternate stylesheet is one, too.
+_NEEDED = frozenset(
+    ("stylesheet", "preload", "modulepreload", "manifest", "icon", "mask-icon", "apple-touch-icon")
+)
+# Attributes of other tags that name what a page needs to be shown.
+_ADDRESSES = ("src", "poster", "data", "background", "href", "xlink:href")
+
+
+class Collector:
+    """What is found in one page, as it comes up. `body` is the page in UTF-8, `charset` what it was in."""
+
+    def __init__(
+        self,
+        body: bytes,
+        charset: str,
+        url: str,
+        robots_names: tuple[str, ...],
+        max_links: int,
+        max_requisites: int,
+    ) -> None:
+        self.body = body
+        self._max_requisites = max_requisites
+        self._charset, self._url = charset, url
+        self._robots_names, self._max_links = robots_names, max_links
+        self.written: list[str] = []  # the links of anchors, as often as they stand there
+        self.links: dict[str, None] = {}
+        self.requisites: dict[str, None] = {}
+        self.links_cut = False
+        self.base: str | None = None
+        self.canonical: str | None = None
+        self.title = self.description = self.language = ""
+        self.follow = self.index = True
+
+    def obey(self, directives: Iterable[str]) -> None:
+        """Take directives in: one that forbids is never taken back by another."""
+        for directive in directives:
+            if directive in ("nofollow", "none"):
+                self.follow = False
+            if directive in ("noindex", "none"):
+                self.index = False
+
+    def take(self, lines: bytes | None, rows: list[list[int]]) -> None:
+        """Take in what the scanner found: the links of anchors, one to a line, and the rows of other tags."""
+        if lines is not None:
+            self.written = self._split(lines)
+        done = 0
+        for row in rows:
+            code, before = row[0], row[1]
+            target = None
+            if code == _META:
+                target = self._meta(row)
+            elif code == _LINK:
+                target = self._link(row)
+            elif code in _FRAMES:
+                target = self._value(row, "src")
+            elif code == _FORM:
+                if (self._value(row, "method") or "get").strip().lower() != "post":
+                    target = self._value(row, "action")
+            else:
+                self._other(code, row)
+            if target is not None:
+                self._add(self.written[done:before])
+                self._add([self._clean(target)])
+                done = before
+        self._add(self.written[done:])
+
+    def _split(self, lines: bytes) -> list[str]:
+        text = lines.decode("utf-8", "replace")
+        if "\0" in text:
+            text = text.replace("\0", "\ufffd")
+        most = self._max_links * _REPEATS
+        links = text.split("\n", most)
+        if len(links) > most:
+            links.pop()
+            self.links_cut = True
+        if scan.MARK in text:
+            links = [
+                self._clean(unescape_attribute(link[1:])) if link[:1] == scan.MARK else link for link in links
+            ]
+        if self._charset != "utf-8" and not text.isascii():
+            links = [encode_query(link, self._charset) for link in links]
+        return links
+
+    def _clean(self, target: str) -> str:
+        """A link's text as the scanner writes those of anchors."""
+        link = target.strip(_C0_OR_SPACE).translate(_LINE_ENDS)
+        return link if self._charset == "utf-8" else encode_query(link, self._charset)
+
+    def _add(self, links: list[str]) -> None:
+        if len(self.links) == self._max_links:
+            self.links_cut = self.links_cut or any(link not in self.links for link in links)
+            return
+        self.links.update(dict.fromkeys(links))
+        if len(self.links) > self._max_links:
+            self.links_cut = True
+            self.links = dict.fromkeys(islice(self.links, self._max_links))
+
+    def _value(self, row: list[int], attribute: str) -> str | None:
+        place = _PLACE[attribute]
+        start = row[place]
+        if start < 0:
+            return None
+        value = self.body[start : row[place + 1]].decode("utf-8", "replace")
+        if "\0" in value:
+            value = value.replace("\0", "\ufffd")
+        return unescape_attribute(value) if "&" in value else value
+
+    def _content(self, row: list[int]) -> str:
+        start, end = row[scan.CONTENT : scan.CONTENT + 2]
+        return self.body[start:end].decode("utf-8", "replace")
+
+    def _meta(self, row: list[int]) -> str | None:
+        name, order = self._value(row, "name"), self._value(row, "http-equiv")
+        if name is not None:
+            name = name.strip().lower()
+            if name in self._robots_names:
+                self.obey(meta_directives(self._value(row, "content") or ""))
+            elif name == "description" and not self.description:
+                content = self._value(row, "content") or ""
+                self.description = " ".join(content.split())[:_DESCRIPTION_LENGTH]
+        if order is not None and order.strip().lower() == "refresh":
+            return refresh_target(self._value(row, "content") or "")
+        return None
+
+    def _link(self, row: list[int]) -> str | None:
+        relations = set((self._value(row, "rel") or "").lower().split())
+        target = self._value(row, "href") if relations else None
+        if target is None or "nofollow" in relations:
+            return None
+        if relations & _NEEDED:
+            self._need(target, *urls_of_srcset(self._value(row, "imagesrcset") or ""))
+            return None
+        if "canonical" in relations and self.canonical is None:
+            self.canonical = self._clean(target)
+        return target if relations & _FOLLOWED else None
+
+    def _other(self, code: int, row: list[int]) -> None:
+        if code == _TITLE:
+            self.title = " ".join(unescape(self._content(row)).split())[:_TITLE_LENGTH]
+        elif code == _HTML:
+            self.language = self.language or (self._value(row, "lang") or "")
+        elif code == _STYLE:
+            self._need(*style_urls(self._content(row)))
+        elif code == _BASE:
+            if self.base is None and (target := self._value(row, "href")) is not None:
+                self.base = self._rebase(target)
+        elif code != ANCHOR:
+            if code == CODE["input"] and (self._value(row, "type") or "").strip().lower() != "image":
+                return
+            self._need(*(value for name in _ADDRESSES if (value := self._value(row, name)) is not None))
+            self._need(*urls_of_srcset(self._value(row, "srcset") or ""))
+
+    def _need(self, *targets: str) -> None:
+        for target in targets if self._max_requisites else ():
+            self.requisites[self._clean(target)] = None
+            if len(self.requisites) > self._max_requisites:
+                self.requisites.popitem()
+                self.links_cut = True
+
+    def _rebase(self, target: str) -> str:
+        """The base that a page declares; the standard ignores other schemes (data:, javascript:)."""
+        try:
+            base = parse(target, parse(self._url))
+        except UrlError:
+            return self._url
+        return str(base) if base.scheme in ("http", "https") else self._url
