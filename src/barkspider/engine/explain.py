@@ -11,11 +11,10 @@ from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from barkspider.core.errors import UrlError
 from barkspider.core.settings import Settings
 from barkspider.fetch import REDIRECTS, Fetcher, Resolution, Response
 from barkspider.frontier.robots import MOST_REDIRECTS, is_unreachable
-from barkspider.url import ALLOW_ALL, DISALLOW_ALL, RobotsRules, origin, parse, split
+from barkspider.url import ALLOW_ALL, DISALLOW_ALL, RobotsRules, landing, origin, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +112,4 @@ async def _robots(fetcher: Fetcher, url: str, address: str, agent: str) -> Robot
 
 
 def _target(response: Response) -> str:
-    try:
-        target = parse(response.exchange.header(b"location"), parse(response.url))
-    except UrlError:
-        return ""
-    return str(target.with_fragment(None)) if target.scheme in ("http", "https") else ""
+    return landing(response.exchange.header(b"location"), response.url)

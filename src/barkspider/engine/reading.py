@@ -6,7 +6,6 @@ from collections.abc import Iterable
 
 from barkspider.archive import WarcWriter
 from barkspider.core.clock import Clock
-from barkspider.core.errors import UrlError
 from barkspider.core.events import FetchPage, FetchRobots, PageFetched, Redirect, RobotsFetched
 from barkspider.core.records import UrlBatch
 from barkspider.core.settings import Settings
@@ -14,7 +13,7 @@ from barkspider.engine.links import LinkMaker
 from barkspider.engine.statistics import Tally
 from barkspider.fetch import REDIRECTS, STALE, TEMPORARY, Response, retry_after
 from barkspider.page import PageReader, is_html
-from barkspider.url import Keys, parse
+from barkspider.url import Keys, landing
 
 
 def max_age(cache_control: Iterable[str]) -> float | None:
@@ -93,14 +92,8 @@ class Reader:
         self._tally.robots_files += 1
         if exchange.status >= 500 or exchange.status == 429:
             self._tally.robots_failed[f"http_{exchange.status}"] += 1
-        target = ""
-        if exchange.status in REDIRECTS:
-            try:
-                written = parse(exchange.header(b"location"), parse(asked.url))
-                if written.scheme in ("http", "https") and written.host_str:
-                    target = str(written.with_fragment(None).with_username("").with_password(None))
-            except UrlError:
-                pass  # nowhere to go: as good as no robots.txt
+        redirected = exchange.status in REDIRECTS
+        target = landing(exchange.header(b"location"), asked.url) if redirected else ""
         return RobotsFetched(
             asked,
             exchange.status,

@@ -15,6 +15,7 @@ from isal import isal_zlib
 
 from barkspider.core.settings import Fetch
 
+_MOST_PARTS = 64  # members of gzip or frames of zstd: each one more is a copy of all that is left
 _PIECE = 1 << 16  # compressed bytes given to a decoder at a time
 
 
@@ -61,11 +62,22 @@ def _deflate(data: bytes, limits: Fetch) -> tuple[bytes, bool]:
 
 
 def _inflate(data: bytes, most: int, window: int) -> tuple[bytes, bool]:
-    unpacker = isal_zlib.decompressobj(wbits=window)
-    try:
-        return unpacker.decompress(data, most), unpacker.eof
-    except (zlib.error, isal_zlib.error) as error:  # type: ignore[misc]  # isal's stubs name an instance
-        raise DecodingError from error
+    pieces: list[bytes] = []
+    left = most
+    for _ in range(_MOST_PARTS):
+        unpacker = isal_zlib.decompressobj(wbits=window)
+        try:
+            piece = unpacker.decompress(data, left)
+        except (zlib.error, isal_zlib.error) as error:  # type: ignore[misc]  # isal's stubs name an instance
+            if pieces:  # what follows a whole member is no other one, only rubbish
+                return b"".join(pieces), True
+            raise DecodingError from error
+        pieces.append(piece)
+        left -= len(piece)
+        data = unpacker.unused_data
+        if not unpacker.eof or not data or window < 31 or not left:
+            return b"".join(pieces), unpacker.eof and (not data or window < 31)
+    return b"".join(pieces), False
 
 
 def _brotli(data: bytes, limits: Fetch) -> tuple[bytes, bool]:
@@ -91,15 +103,15 @@ def _zstd(data: bytes, limits: Fetch) -> tuple[bytes, bool]:
         if reader.read(1):
             return unpacked, False
         # The reader does not tell an end from a cut. Now that the size is known, a second pass is safe.
-        while data:
+        for _ in range(_MOST_PARTS):
             frame = unpacker.decompressobj()
             frame.decompress(data)
-            if not frame.eof:
-                return unpacked, False
             data = frame.unused_data
+            if not frame.eof or not data:
+                return unpacked, frame.eof
     except zstandard.ZstdError as error:
         raise DecodingError from error
-    return unpacked, True
+    return unpacked, False
 
 
 # A decoder takes packed bytes and limits; it gives the unpacked bytes and whether the stream ended.

@@ -196,6 +196,8 @@ class Message:
 
     def on_headers_complete(self) -> None:
         """The headers of an interim or of the final response are there."""
+        if not self._head.lstrip(b"\r\n").startswith(b"HTTP/"):
+            raise httptools.HttpParserError("not HTTP")  # the parser knows RTSP and ICE too
         status = self._parser.get_status_code()
         if status < 200:
             return
@@ -206,7 +208,10 @@ class Message:
         if length:
             self._left = int(length)
         else:
-            self._chunked = result.header(b"transfer-encoding").lower().endswith("chunked")
+            codings = [value.lower() for value in result.all_headers(b"transfer-encoding")]
+            if codings not in ([], ["chunked"]):
+                raise httptools.HttpParserError("a transfer coding that was not asked for")
+            self._chunked = bool(codings)
         if not self._any_type and 200 <= status < 300 and not self._wanted():
             raise httptools.HttpParserError(_UNWANTED)
 

@@ -101,7 +101,9 @@ class Sydney:
             self._given |= {item.row.key: now for item in instructions if isinstance(item, FetchPage)}
             if self._given:
                 wake = min(wake, now + _LATE)
-        return instructions, now if unread else wake
+        # What was taken may all have been refused by robots.txt: then no outcome comes that would call us.
+        drained = not self.counters.queued and not self._primary.under_way and len(self._secondary) > 0
+        return instructions, now if unread or drained else wake
 
     def hold(self) -> None:
         """Give out nothing more."""

@@ -13,7 +13,7 @@ from barkspider.url.normalise import Normaliser
 from barkspider.url.parse import Parts, origin, parse, split
 from barkspider.url.patterns import PathPattern
 from barkspider.url.robots import ALLOW_ALL, DISALLOW_ALL, RobotsRules
-from barkspider.url.scope import OTHER_PROTOCOLS, ScopeRules
+from barkspider.url.scope import OTHER_PROTOCOLS, ScopeRules, landing
 
 __all__ = [
     "ALLOW_ALL",
@@ -27,6 +27,7 @@ __all__ = [
     "RobotsRules",
     "ScopeRules",
     "is_address",
+    "landing",
     "origin",
     "parse",
     "split",

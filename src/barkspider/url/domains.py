@@ -25,6 +25,11 @@ def is_address(host: str) -> bool:
     return host.startswith("[") or host.rstrip(".").rpartition(".")[2].isdigit()
 
 
+@lru_cache(2)
+def _suffixes(private: bool) -> PublicSuffixList:
+    return PublicSuffixList(only_icann=not private)  # 40 ms of parsing
+
+
 class Domains:
     """Finds pay-level domains; remembers the most recent names.
 
@@ -43,7 +48,7 @@ class Domains:
     pay_level: Callable[[str], str]
 
     def __init__(self, private: bool = False) -> None:
-        self._suffixes = PublicSuffixList(only_icann=not private)
+        self._suffixes = _suffixes(private)
         # The cache itself is the method: one Python call less for each link of each page.
         self.pay_level = lru_cache(_REMEMBERED)(self._pay_level)
 

@@ -21,6 +21,9 @@ _MAX_LINE = 2083 * 8 - 1
 # A site needs one, and that one can name 50,000 others (sitemaps.org); longer ones are no URLs of ours.
 _MAX_SITEMAPS = 100
 _MAX_SITEMAP = 2048
+# Each costs every URL a search, and 500 KiB hold 27,000. Of what follows, the beginning up to the wildcard is
+# forbidden: who writes so many must not keep us busy, and we must not go where we were not wanted.
+_MAX_WILD = 1_000
 # Trying each of more prefixes than this costs more than it saves.
 _MANY_PREFIXES = 200
 
@@ -74,6 +77,10 @@ class RobotsRules:
             else:
                 pattern = PathPattern(text)
                 wild.append((pattern.length, allow, pattern))
+        for _, allow, pattern in wild[_MAX_WILD:]:
+            if not allow:
+                self._literals.setdefault(pattern.head, False)
+        del wild[_MAX_WILD:]
         wild.sort(key=lambda rule: rule[:2], reverse=True)
         self._wild = wild
         self._lengths = sorted({len(text) for text in self._literals}, reverse=True)

@@ -48,6 +48,24 @@ _STORES = (1433, 1521, 2181, 3306, 5432, 5672, 6379, 9042, 11211, 27017)
 OTHER_PROTOCOLS = frozenset(_BLOCKED_BY_BROWSERS + _STORES)
 
 
+def landing(location: str, base: str) -> str:
+    """Where a Location header leads from `base`, without user and fragment; "" if that is not for us.
+
+    >>> landing("/b#c", "http://a.example/"), landing("ftp://a.example/", "http://a.example/")
+    ('http://a.example/b', '')
+    >>> landing("http://a.example:25/", "http://a.example/")
+    ''
+    """
+    try:
+        target = parse(location, parse(base))
+    except UrlError:
+        return ""
+    url = str(target.with_fragment(None).with_username("").with_password(None))
+    if target.scheme not in ("http", "https") or not target.host_str or split(url).port in OTHER_PROTOCOLS:
+        return ""
+    return url
+
+
 class ScopeRules:
     """The scope of one crawl, made from its settings and its seeds (canonical URLs).
 
