@@ -1,0 +1,65 @@
+"""Each hazard, one by one: what must come out, and what it may cost at most."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.hostile.conftest import Met
+from tests.hostile.hazard import Hazard
+from tests.hostile.table import CRAWLS, FETCHES
+
+_MOST_MEMORY = 64 << 20
+# A multiple of what any hazard costs, and a fraction of what one costs whose work grows with its square.
+_MOST_CPU = 2.0
+
+
+def _titles(hazards: list[Hazard]) -> list[str]:
+    return [hazard.title for hazard in hazards]
+
+
+def test_the_table_has_every_hazard_of_servers_names_and_robots() -> None:
+    covered = {hazard.number for hazard in (*FETCHES, *CRAWLS)}
+    alone = {13, 37}  # the silent hosts and the variables of the environment have tests of their own
+    assert covered | alone == {*range(1, 43), *range(51, 56)}
+
+
+@pytest.mark.parametrize("hazard", FETCHES, ids=_titles(FETCHES))
+def test_a_fetch_ends_as_it_must(met: Met, hazard: Hazard) -> None:
+    result = met.of(hazard)
+    assert {name: result.get(name) for name in hazard.expect} == hazard.expect, result
+
+
+@pytest.mark.parametrize("hazard", CRAWLS, ids=_titles(CRAWLS))
+def test_a_crawl_ends_as_it_must(met: Met, hazard: Hazard) -> None:
+    assert hazard.check is not None
+    found = met.found(hazard)
+    one = found.statistics
+    assert one["stopped_by"] in ("done", "pages")
+    assert met.of(hazard)["internal_errors"] == []
+    ends = sum(one[name] for name in ("pages", "redirects", "queued", "in_flight", "dropped"))
+    assert one["discovered"] == ends + sum(one["refused"].values()) + sum(one["failed"].values())
+    hazard.check(found)
+
+
+@pytest.mark.parametrize("hazard", [*FETCHES, *CRAWLS], ids=_titles([*FETCHES, *CRAWLS]))
+def test_it_costs_little_memory(met: Met, hazard: Hazard) -> None:
+    assert met.of(hazard)["memory"] <= _MOST_MEMORY
+
+
+@pytest.mark.parametrize("hazard", [*FETCHES, *CRAWLS], ids=_titles([*FETCHES, *CRAWLS]))
+def test_it_costs_little_work(met: Met, hazard: Hazard) -> None:
+    assert met.of(hazard)["cpu"] <= _MOST_CPU
+
+
+def test_proxy_variables_of_the_environment_are_ignored(met: Met) -> None:
+    assert len(met.results) > len(FETCHES)
+    met.proxy.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        met.proxy.accept()
+
+
+def test_no_request_ever_carried_a_password(met: Met) -> None:
+    assert len(met.server.requests) > len(CRAWLS)
+    for request in met.server.requests:
+        assert not request.header("authorization"), request
+        assert not request.header("proxy-authorization"), request
