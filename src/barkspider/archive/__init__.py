@@ -1,10 +1,31 @@
-"""What the crawl keeps: WARC files of every exchange.
+"""What the crawl keeps: WARC files of every exchange, an index of them, and tables to ask.
 
-The engine hands each finished exchange to a `WarcWriter`, pages to one and robots.txt to another, and
-writes the `Place` it gets back into the journal: what lies behind the last journalled end is cut off after
-a crash.
+    exchange ─► WarcWriter ─► pages-*.warc.gz ─► *.cdxj ─► index.cdxj
+        └────── ArchiveWriter ─► tables/pages, links, robots, errors ─► domains, duplicates
+
+The engine hands each finished exchange to the `ArchiveWriter`, which keeps pages in one series of WARC files
+and robots.txt in another, and then tells it what reading the page has shown. WARC bytes reach the system
+within a second; rows of tables become whole files within `archive.table_interval`. Whoever reads (`WarcFile`,
+`captures`, `open_table`, `ask`) needs no lock and may do so while a crawl is writing.
 """
 
-from barkspider.archive.warc import Place, WarcWriter
+from barkspider.archive.reader import Record, WarcFile, valid_length, warc_files
+from barkspider.archive.surt import surt
+from barkspider.archive.tables import TableFolder, open_table
+from barkspider.archive.warc import Stored, WarcWriter
+from barkspider.archive.writer import ArchiveWriter, Facts, Fetched
 
-__all__ = ["Place", "WarcWriter"]
+__all__ = [
+    "ArchiveWriter",
+    "Facts",
+    "Fetched",
+    "Record",
+    "Stored",
+    "TableFolder",
+    "WarcFile",
+    "WarcWriter",
+    "open_table",
+    "surt",
+    "valid_length",
+    "warc_files",
+]

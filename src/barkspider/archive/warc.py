@@ -1,53 +1,73 @@
 """WARC/1.1 files: every exchange exactly as it went over the wire.
 
-An exchange is a request record and, right behind it, the response record; each is a gzip member of its
-own, so that a reader can begin at any record's offset. A file is named `….warc.gz.open` while it grows and
-loses the `.open` when it is complete.
-
-Digests are SHA-1 in base 32. The block digest covers the whole block. The payload digest covers the bytes
-behind the HTTP header *as stored*: when a server sent chunks, the chunk lines are part of it. ISO 28500
-would have the transfer coding taken off first, but the archives that exist and the tools that check them
-(`warcio check` among them) hash what is stored, and a digest is there to be checked.
+An exchange is a request record and, right behind it, a response record, or a revisit record when the same
+payload was stored not long ago; each is packed by itself, so that a reader can begin at any record's offset.
+A file is named `….open` while it grows; when it is complete it loses that, and its CDXJ index appears.
 """
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from hashlib import sha1
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote
 
-from isal import igzip_lib
-
+from barkspider.archive import cdxj
+from barkspider.archive.packing import packer
+from barkspider.archive.reader import OPEN, SUFFIXES, WarcFile
+from barkspider.archive.recent import RecentDigests
+from barkspider.archive.records import (
+    TRUNCATIONS,
+    VERSION,
+    base_32,
+    digest,
+    frame,
+    header_value,
+    payload_start,
+    record_ids,
+    status_and_type,
+    warc_date,
+    warc_fields,
+)
+from barkspider.archive.surt import surt
+from barkspider.core.errors import StorageError
 from barkspider.core.settings import Archive
 from barkspider.storage.env import AppendFile, Env
 
-_VERSION = "1.1"
-_OPEN = ".open"
-_SUFFIX = ".warc.gz"
-# The values that the WARC standard gives for WARC-Truncated.
-_TRUNCATIONS = frozenset(("length", "time", "disconnect", "unspecified"))
-_HEADER_END = re.compile(rb"\n\r?\n")
-# What may stand in a WARC header as it is: all printable ASCII but the space.
-_PLAIN = "".join(map(chr, range(0x21, 0x7F)))
-
-_BASE_32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-_PAIRS = [first + second for first in _BASE_32 for second in _BASE_32]
+_REVISIT_PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+# Lines of the index wait in memory until the file is complete: 80 MB at most. A file of small answers ends
+# by this before it is large.
+_MOST_LINES = 250_000
+_OFFSET_BITS = 40
 
 
-class Place(NamedTuple):
-    """Where an exchange was written: the response record is file[offset:end], and the file ended at `end`.
+class Stored(NamedTuple):
+    """An exchange in the archive: its response or revisit record is file[offset:end].
 
-    `file` is the name the file will have once it is complete, without `.open`.
+    `file` is the name the file will have once it is complete, without `.open`. `digest` is that of the
+    payload, in base 32, or "" when the response had none; `size` counts the payload's bytes.
     """
 
     file: str
     offset: int
     end: int
+    record_id: str
+    url_key: str
+    status: int
+    media_type: str
+    digest: str
+    size: int
+    revisit: bool
+
+
+class _Original(NamedTuple):
+    """The record that a revisit refers to."""
+
+    record_id: str
+    url: str
+    date: str
+    digest: str
 
 
 class WarcWriter:
@@ -66,8 +86,8 @@ class WarcWriter:
     >>> place.file
     'news-20010909014640-00000.warc.gz'
     >>> writer.close()
-    >>> [path.name for path in folder.iterdir()]
-    ['news-20010909014640-00000.warc.gz']
+    >>> sorted(path.name for path in folder.iterdir())
+    ['news-20010909014640-00000.cdxj', 'news-20010909014640-00000.warc.gz']
     """
 
     def __init__(
@@ -78,10 +98,16 @@ class WarcWriter:
         self._folder = folder
         self._prefix = prefix
         self._settings = settings
-        self._info = {"software": "barkspider", "format": f"WARC File Format {_VERSION}", **info}
+        self._info = {"software": "barkspider", "format": f"WARC File Format {VERSION}", **info}
+        self._packer = packer(settings)
         self._file: AppendFile | None = None
         self._name = ""
-        self._next_number = self._first_free_number()
+        self._lines: list[bytes] = []
+        self._number = self._last_number()
+        self._names: dict[int, str] = {}  # of the files that this writer wrote
+        self._recent = RecentDigests(settings.recent_digests) if settings.recent_digests else None
+        # A farm of equal pages refers to the same few records again and again.
+        self._original = lru_cache(1024)(self._read_original)
 
     def write_exchange(
         self,
@@ -91,38 +117,84 @@ class WarcWriter:
         address: str,
         date: datetime | float,
         truncated: str | None = None,
-    ) -> Place:
+    ) -> Stored:
         """Append a request and its response, both as the exact bytes on the wire.
 
         `date` is when the request was sent, with its time zone, or in seconds since 1970. `truncated` says
         why the response is not whole: length, time, disconnect or unspecified. What has been written is
         safe from the end of this process after `flush`, and from the end of the machine after `sync`.
         """
-        if truncated is not None and truncated not in _TRUNCATIONS:
-            raise ValueError(f"{truncated!r} is no reason for truncation; one of {sorted(_TRUNCATIONS)} is")
+        if truncated is not None and truncated not in TRUNCATIONS:
+            raise ValueError(f"{truncated!r} is no reason for truncation; one of {sorted(TRUNCATIONS)} is")
         moment = datetime.fromtimestamp(date, UTC) if isinstance(date, int | float) else date.astimezone(UTC)
         file = self._file_for(moment)
-        request_id, response_id = _record_ids()
+        request_id, response_id = record_ids()
+        target, when = header_value(url), warc_date(moment)
         common = (
-            f"WARC-Target-URI: {_header_value(url)}\r\n"
-            f"WARC-Date: {_warc_date(moment)}\r\n"
-            f"WARC-IP-Address: {_header_value(address)}\r\n"
+            f"WARC-Target-URI: {target}\r\nWARC-Date: {when}\r\nWARC-IP-Address: {header_value(address)}\r\n"
         )
-        asked = self._record(
-            f"WARC-Type: request\r\nWARC-Record-ID: {request_id}\r\nWARC-Concurrent-To: {response_id}\r\n"
-            f"{common}Content-Type: application/http; msgtype=request\r\n",
-            request,
+        asked = self._packer.pack(
+            frame(
+                f"WARC-Type: request\r\nWARC-Record-ID: {request_id}\r\nWARC-Concurrent-To: {response_id}\r\n"
+                f"{common}Content-Type: application/http; msgtype=request\r\n",
+                request,
+            )
         )
-        cut = f"WARC-Truncated: {truncated}\r\n" if truncated is not None else ""
-        payload = _payload(response)
-        digest = f"WARC-Payload-Digest: {_digest(payload)}\r\n" if payload is not None else ""
-        answered = self._record(
-            f"WARC-Type: response\r\nWARC-Record-ID: {response_id}\r\nWARC-Concurrent-To: {request_id}\r\n"
-            f"{common}{cut}{digest}Content-Type: application/http; msgtype=response\r\n",
-            response,
+        start = payload_start(response)
+        payload_digest = digest(memoryview(response)[start:]) if start >= 0 else b""
+        size = len(response) - start if start >= 0 else 0
+        worth = truncated is None and size >= self._settings.revisit_size
+        original = self._seen(payload_digest) if worth else None
+        fields = (
+            f"WARC-Record-ID: {response_id}\r\nWARC-Concurrent-To: {request_id}\r\n"
+            f"{common}Content-Type: application/http; msgtype=response\r\n"
         )
-        file.write(asked + answered)
-        return Place(self._name, file.size - len(answered), file.size)
+        if truncated is not None:
+            fields += f"WARC-Truncated: {truncated}\r\n"
+        text = base_32(payload_digest) if payload_digest else ""
+        if text:
+            fields += f"WARC-Payload-Digest: sha1:{text}\r\n"
+        if original is None:
+            answered = self._packer.pack(frame(f"WARC-Type: response\r\n{fields}", response))
+        else:
+            fields += (
+                f"WARC-Profile: {_REVISIT_PROFILE}\r\nWARC-Refers-To: {original.record_id}\r\n"
+                f"WARC-Refers-To-Target-URI: {original.url}\r\nWARC-Refers-To-Date: {original.date}\r\n"
+            )
+            answered = self._packer.pack(frame(f"WARC-Type: revisit\r\n{fields}", response[:start]))
+        file.write(asked, answered)
+        offset = file.size - len(answered)
+        if worth and original is None and self._recent is not None:
+            self._recent.put(_short(payload_digest), self._number << _OFFSET_BITS | offset)
+        key = _key(url)
+        status, media_type = status_and_type(response[: max(start, 0)])
+        kind = media_type if original is None else cdxj.REVISIT
+        self._lines.append(cdxj.line(key, when, target, kind, status, text, (self._name, offset, file.size)))
+        return Stored(
+            self._name,
+            offset,
+            file.size,
+            response_id,
+            key,
+            status,
+            media_type,
+            text,
+            size,
+            original is not None,
+        )
+
+    def write_metadata(self, url: str, stored: Stored, date: float, fields: list[tuple[str, str]]) -> None:
+        """Append what is known about an exchange that was just written, as a metadata record.
+
+        A fault between the two leaves an exchange without its metadata, never the other way round.
+        """
+        moment = datetime.fromtimestamp(date, UTC)
+        header = (
+            f"WARC-Type: metadata\r\nWARC-Record-ID: {record_ids()[0]}\r\n"
+            f"WARC-Concurrent-To: {stored.record_id}\r\nWARC-Target-URI: {header_value(url)}\r\n"
+            f"WARC-Date: {warc_date(moment)}\r\nContent-Type: application/warc-fields\r\n"
+        )
+        self._file_for(moment).write(self._packer.pack(frame(header, warc_fields(fields))))
 
     def flush(self) -> None:
         """Hand everything written to the operating system."""
@@ -135,80 +207,72 @@ class WarcWriter:
             self._file.sync()
 
     def close(self) -> None:
-        """Complete the file that is open; the next exchange would begin another."""
+        """Complete the file that is open, and its index; the next exchange would begin another."""
         if self._file is None:
             return
         self._file.sync()
         self._file.close()
-        self._file = None
-        self._env.rename(self._folder / (self._name + _OPEN), self._folder / self._name)
+        self._file, lines, self._lines = None, self._lines, []
+        self._env.rename(self._folder / (self._name + OPEN), self._folder / self._name)
+        self._env.write_whole(self._folder / cdxj.index_name(self._name), b"".join(sorted(lines)))
 
     def _file_for(self, moment: datetime) -> AppendFile:
-        if self._file is not None and self._file.size >= self._settings.warc_size:
+        if self._file is not None and (
+            self._file.size >= self._settings.warc_size
+            or len(self._lines) >= _MOST_LINES
+            or self._packer.wants_new_file()
+        ):
             self.close()
         if self._file is None:
-            self._name = f"{self._prefix}-{moment:%Y%m%d%H%M%S}-{self._next_number:05d}{_SUFFIX}"
-            self._next_number += 1
-            file = self._env.append(self._folder / (self._name + _OPEN))
-            file.write(self._warcinfo(moment))
-            self._file = file  # only now: a file without its warcinfo is never gone on with
+            number = self._number + 1
+            self._name = f"{self._prefix}-{moment:%Y%m%d%H%M%S}-{number:05d}{self._packer.suffix}"
+            file = self._env.append(self._folder / (self._name + OPEN))
+            file.write(self._packer.start(), self._packer.pack(self._warcinfo(moment)))
+            # Only now: a file without its warcinfo is never gone on with.
+            self._file, self._number, self._names[number] = file, number, self._name
         return self._file
 
     def _warcinfo(self, moment: datetime) -> bytes:
-        # A line break in a value would begin another field.
-        fields = "".join(f"{name}: {' '.join(value.split())}\r\n" for name, value in self._info.items())
-        return self._record(
-            f"WARC-Type: warcinfo\r\nWARC-Record-ID: {_record_ids()[0]}\r\nWARC-Date: {_warc_date(moment)}\r\n"
-            f"WARC-Filename: {_header_value(self._name)}\r\nContent-Type: application/warc-fields\r\n",
-            fields.encode(),
+        header = (
+            f"WARC-Type: warcinfo\r\nWARC-Record-ID: {record_ids()[0]}\r\nWARC-Date: {warc_date(moment)}\r\n"
+            f"WARC-Filename: {header_value(self._name)}\r\nContent-Type: application/warc-fields\r\n"
         )
+        return frame(header, warc_fields(list(self._info.items())))
 
-    def _record(self, fields: str, block: bytes) -> bytes:
-        head = f"WARC/{_VERSION}\r\n{fields}WARC-Block-Digest: {_digest(block)}\r\nContent-Length: {len(block)}\r\n\r\n"
-        record = b"".join((head.encode("ascii"), block, b"\r\n\r\n"))
-        member: bytes = igzip_lib.compress(record, self._settings.compression, igzip_lib.COMP_GZIP)
-        return member
+    def _seen(self, payload_digest: bytes) -> _Original | None:
+        """The record that has this payload already, if it is remembered and can be found."""
+        place = self._recent.find(_short(payload_digest)) if self._recent is not None else -1
+        original = self._original(place) if place >= 0 else None
+        return original if original and original.digest == f"sha1:{base_32(payload_digest)}" else None
 
-    def _first_free_number(self) -> int:
+    def _read_original(self, place: int) -> _Original | None:
+        name = self._names[place >> _OFFSET_BITS]
+        self.flush()
+        try:
+            with WarcFile.find(self._env, self._folder / name) as file:
+                header = file.header(place & (1 << _OFFSET_BITS) - 1)
+            return _Original(
+                *(header[f"warc-{field}"] for field in ("record-id", "target-uri", "date", "payload-digest"))
+            )
+        except (StorageError, KeyError):
+            return None  # a closed file may have been moved away: the payload is stored once more
+
+    def _last_number(self) -> int:
         highest = -1
         for name in self._env.list(self._folder):
-            stem = name.removesuffix(_OPEN)
-            if stem.startswith(f"{self._prefix}-") and stem.endswith(_SUFFIX):
-                number = stem.removesuffix(_SUFFIX).rpartition("-")[2]
+            stem = name.removesuffix(OPEN)
+            if stem.startswith(f"{self._prefix}-") and stem.endswith(SUFFIXES):
+                number = stem.partition(".warc.")[0].rpartition("-")[2]
                 highest = max(highest, int(number) if number.isdecimal() else -1)
-        return highest + 1
+        return highest
 
 
-def _payload(response: bytes) -> memoryview | None:
-    """What follows the HTTP header: None when the header never ended."""
-    # Some servers end lines with a bare line feed, so the first empty line of either kind ends the header.
-    end = _HEADER_END.search(response)
-    return memoryview(response)[end.end() :] if end else None
+def _short(payload_digest: bytes) -> int:
+    return int.from_bytes(payload_digest[:8])
 
 
-def _digest(data: bytes | memoryview) -> str:
-    # 160 bits are 16 pairs of base-32 digits; the standard library takes six times as long.
-    number = int.from_bytes(sha1(data, usedforsecurity=False).digest())
-    return "sha1:" + "".join([_PAIRS[number >> shift & 1023] for shift in range(150, -1, -10)])
-
-
-def _record_ids() -> tuple[str, str]:
-    """Two random UUIDs (RFC 9562, version 4) as WARC writes them, from one call to the system."""
-    bits = os.urandom(32).hex()
-    return _record_id(bits[:32]), _record_id(bits[32:])
-
-
-def _record_id(bits: str) -> str:
-    variant = "89ab"[int(bits[16], 16) & 3]
-    return f"<urn:uuid:{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-{variant}{bits[17:20]}-{bits[20:]}>"
-
-
-def _warc_date(moment: datetime) -> str:
-    return moment.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
-
-
-def _header_value(text: str) -> str:
-    """The text with all that could end a line, or is not ASCII, percent-encoded."""
-    if text.isascii() and text.isprintable() and " " not in text:
-        return text
-    return quote(text, safe=_PLAIN, errors="replace")
+def _key(url: str) -> str:
+    try:
+        return header_value(surt(url))
+    except (KeyError, ValueError):  # not a URL of ours; it is kept all the same
+        return header_value(url)

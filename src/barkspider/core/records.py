@@ -116,6 +116,13 @@ class UrlBatch:
             pa.array(urls, pa.binary()),
         )
 
+    @classmethod
+    def join(cls, batches: Sequence[UrlBatch]) -> UrlBatch:
+        """One batch of several, in their order."""
+        made: list[Any] = [np.concatenate([getattr(each, name) for each in batches]) for name, _ in _NUMBERS]
+        made.append(pa.concat_arrays([each.url for each in batches]))
+        return cls(*made)
+
     def rows(self) -> list[UrlRow]:
         """Rows from columns."""
         columns = [getattr(self, name).tolist() for name, _ in _NUMBERS]

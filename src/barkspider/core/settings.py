@@ -296,7 +296,7 @@ class Page:
     requisites: bool = _setting(
         False, "Also find what a page needs to be shown: images, scripts, styles, media"
     )
-    text: bool = _setting(False, "Extract the text of pages")
+    simhash: bool = _setting(False, "Take a fingerprint of each page's text, for finding near-duplicates")
     max_text: int = _size("1MB", "Most bytes of text extracted from a page")
     anchors: bool = _setting(False, "Extract the texts of links")
     detect_language: bool = _setting(False, "Tell the language of a page from its text")
@@ -322,7 +322,30 @@ class Archive:
     """What is kept."""
 
     warc_size: int = _size("1GB", "A WARC file is closed and a new one begun at this size")
-    compression: int = _setting(1, "gzip level (ISA-L), 0 to 3", low=0, high=3)
+    compression: str = _setting(
+        "gzip",
+        "How records are packed: gzip, which every tool reads, or zstd with a dictionary, which is smaller",
+        choices=("gzip", "zstd"),
+    )
+    gzip_level: int = _setting(1, "Level of gzip (ISA-L)", low=0, high=3)
+    zstd_level: int = _setting(3, "Level of zstd", low=1, high=19)
+    sync_interval: float = _duration(
+        "10s",
+        "Time between two syncs to disk; a power loss takes at most this much; 0 leaves it to the system",
+    )
+    recent_digests: int = _setting(
+        1_000_000,
+        "Payloads remembered to write a repeated one as a short revisit record, 32 bytes each; 0 never",
+        low=0,
+    )
+    revisit_size: int = _size("1KB", "Smallest payload that a revisit record may stand for", low=1)
+    metadata: bool = _setting(
+        False, "Write a metadata record for each page too: how it was found, how it ended, its links"
+    )
+    links: bool = _setting(True, "Keep the table of links")
+    duplicates: bool = _setting(True, "Find all pages of equal content when the crawl ends")
+    table_memory: int = _size("32MB", "Rows of a table that wait in memory to become a file", low=100_000)
+    table_interval: float = _duration("1m", "Longest time that rows of a table wait in memory", low=0.01)
 
 
 @dataclass(frozen=True, slots=True)

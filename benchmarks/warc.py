@@ -1,0 +1,220 @@
+"""WARC files: MB of page content per CPU-second, ours beside warcio and fastwarc, and the sizes of the files.
+
+Every writer stores a request and a response record of each page, with block and payload digests, packed one
+by one. warcio packs at level 9, fastwarc at level 9 unless told otherwise, and at 1 for comparison. Ours also
+looks each payload up among the recent ones and writes the sorted CDXJ index. `synthetic` are pages of 25 KB of
+the synthetic web, `real` those that readers saved (where that folder of data is there). Then what the tables
+cost: a row of `pages`, a link, and merging the indexes of ten files.
+"""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from barkspider.archive import ArchiveWriter, Facts, Fetched, WarcWriter
+from barkspider.archive.cdxj import merge
+from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.core.settings import Archive, Settings
+from barkspider.storage.env import Env
+from barkspider.synthweb import Web, WebSpec
+from barkspider.url import Keys
+
+_REAL = Path(__file__).parents[2] / "shared" / "data" / "html" / "real-pages.zip"
+_NOW = 1_800_000_000.0
+_Page = tuple[str, bytes, bytes]  # URL, request, response
+_Writer = Callable[[Sequence[_Page], Path], None]
+
+
+def run(quick: bool) -> dict[str, Any]:
+    """See the module."""
+    count = 2_000
+    figures: dict[str, Any] = {}
+    workloads = {"synthetic": _synthetic(count), "real": _real(count * 25_000)}
+    for name, pages in workloads.items():
+        for writer, write in _WRITERS.items():
+            # The best of several short rounds, so that others at work on the machine count for less.
+            ours = writer.startswith("barkspider")
+            rounds = (8 if ours else 1) if quick else (20 if ours else 3)
+            speed, ratio = _measure(write, pages, rounds) if pages else (None, None)
+            figures[f"{name}_{writer}_mb_per_cpu_second"] = speed
+            figures[f"{name}_{writer}_size_ratio"] = ratio
+    figures |= _tables(workloads["synthetic"], 5 if quick else 20)
+    figures |= _index(10_000 if quick else 100_000)
+    speeds = {name: figures[f"{name}_barkspider_mb_per_cpu_second"] for name in workloads}
+    targets = [
+        _target("MB per CPU-second, synthetic", speeds["synthetic"], 150.0),
+        _target("MB per CPU-second, real pages", speeds["real"], 150.0),
+        _target("µs of CPU for a row of pages", figures["page_row_us"], 10.0, most=True),
+    ]
+    for name in workloads:
+        for peer in ("warcio", "fastwarc", "fastwarc_level_1"):
+            theirs = figures[f"{name}_{peer}_mb_per_cpu_second"]
+            ratio = round(speeds[name] / theirs, 2) if theirs else None
+            targets.append(_target(f"times {peer}, {name}", ratio, 1.0))
+    return {"figures": figures, "targets": targets}
+
+
+def _target(name: str, value: float | None, target: float, most: bool = False) -> dict[str, Any]:
+    holds = None if value is None else value <= target if most else value >= target
+    return {"name": name, "value": value, "target": target, "holds": holds}
+
+
+def _synthetic(count: int) -> list[_Page]:
+    web = Web(WebSpec(seed=1, pages=100_000, page_bytes=25_000))
+    return [_page(url, web.page(url).body) for url in web.urls(np.arange(count))]
+
+
+def _real(size: int) -> list[_Page]:
+    """Real pages, again and again up to `size` bytes, each time a little different so that none is a repeat."""
+    if not _REAL.exists():
+        return []
+    with zipfile.ZipFile(_REAL) as saved:
+        bodies = [saved.read(name) for name in saved.namelist() if name.endswith(".html")]
+    pages: list[_Page] = []
+    while size > 0:
+        body = bodies[len(pages) % len(bodies)] + b"<!-- %d -->" % len(pages)
+        pages.append(_page(f"http://example.com/{len(pages)}.html", body))
+        size -= len(body)
+    return pages
+
+
+def _page(url: str, body: bytes) -> _Page:
+    host = url.split("/")[2]
+    request = f"GET / HTTP/1.1\r\nHost: {host}\r\nUser-Agent: barkspider/0.1\r\nAccept: text/html\r\n\r\n"
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}\r\n\r\n"
+    return url, request.encode(), head.encode() + body
+
+
+def _measure(write: _Writer, pages: Sequence[_Page], rounds: int) -> tuple[float, float]:
+    """The best of the rounds, and bytes of files per byte of content."""
+    content = sum(len(response) for _, _, response in pages)
+    best, stored = 0.0, 0
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as folder:
+            before = time.process_time()
+            write(pages, Path(folder))
+            best = max(best, content / (time.process_time() - before) / 1e6)
+            stored = sum(path.stat().st_size for path in Path(folder).glob("*.warc*"))
+    return round(best, 1), round(stored / content, 4)
+
+
+def _barkspider(compression: str) -> _Writer:
+    def write(pages: Sequence[_Page], folder: Path) -> None:
+        writer = WarcWriter(Env(), folder, "bench", Archive(compression=compression), {})
+        for url, request, response in pages:
+            writer.write_exchange(url, request, response, "192.0.2.1", _NOW)
+        writer.close()
+
+    return write
+
+
+def _warcio(pages: Sequence[_Page], folder: Path) -> None:
+    from warcio.statusandheaders import StatusAndHeadersParser
+    from warcio.warcwriter import WARCWriter
+
+    with (folder / "bench.warc.gz").open("wb") as file:
+        writer = WARCWriter(file, gzip=True, warc_version="1.1")
+        for url, request, response in pages:
+            asked, answered = BytesIO(request), BytesIO(response)
+            # Its writer wants the HTTP header apart from the rest.
+            answer = writer.create_warc_record(
+                url,
+                "response",
+                payload=answered,
+                http_headers=StatusAndHeadersParser(["HTTP/1.1"]).parse(answered),
+                warc_headers_dict={"WARC-IP-Address": "192.0.2.1"},
+            )
+            question = writer.create_warc_record(
+                url, "request", payload=asked, http_headers=StatusAndHeadersParser(["GET"]).parse(asked)
+            )
+            writer.write_request_response_pair(question, answer)
+
+
+def _fastwarc(level: int) -> _Writer:
+    def write(pages: Sequence[_Page], folder: Path) -> None:
+        from fastwarc.stream_io import GzipWriter
+        from fastwarc.warc import WarcRecord, WarcRecordType
+
+        with (folder / "bench.warc.gz").open("wb") as file:
+            stream = GzipWriter(file, compression_level=level)
+            for url, request, response in pages:
+                for name, block in (("request", request), ("response", response)):
+                    record = WarcRecord()
+                    record.init_headers(record_type=getattr(WarcRecordType, name))
+                    record.headers["WARC-Target-URI"] = url
+                    record.headers["WARC-IP-Address"] = "192.0.2.1"
+                    record.headers["Content-Type"] = f"application/http; msgtype={name}"
+                    record.set_bytes_content(block)
+                    record.parse_http()
+                    record.write(stream, checksum_data=True)
+                    stream.finish()  # each record is a member of its own
+
+    return write
+
+
+_WRITERS: dict[str, _Writer] = {
+    "barkspider": _barkspider("gzip"),
+    "barkspider_zstd": _barkspider("zstd"),
+    "warcio": _warcio,
+    "fastwarc": _fastwarc(9),
+    "fastwarc_level_1": _fastwarc(1),
+}
+
+
+def _tables(pages: Sequence[_Page], rounds: int) -> dict[str, float]:
+    """CPU of a row in `pages` and of a link in `links`, to the Parquet file; the best of several rounds."""
+    linked = [page[0].encode() for page in pages[:60]]
+    ones = [1] * len(linked)
+    links = UrlBatch.fresh(linked, Keys(1).column(linked), ones, list(range(len(linked))), ones, 0, 0)
+    gc.freeze()  # as a crawl does
+    gc.set_threshold(50_000, 20, 20)
+    alone = min(_describe(pages[0], Facts(title="A title")) for _ in range(rounds))
+    linking = min(_describe(pages[0], Facts(title="A title", links=links)) for _ in range(rounds))
+    return {
+        "page_row_us": round(alone * 1e6, 2),
+        "link_us": round((linking - alone) / len(linked) * 1e6, 3),
+    }
+
+
+def _describe(page: _Page, facts: Facts) -> float:
+    """CPU seconds of a row of `pages`, 40 pages a host."""
+    rows = 10_000
+    url, request, response = page
+    fetched = Fetched(url, "192.0.2.1", request, response, "", _NOW, 0.25)
+    given = []
+    for number in range(rows):
+        address = f"http://www.site-{number % (rows // 40)}.example/path/{number}.html"
+        given.append((UrlRow(number, 1, 1, 3, 0, 0, 0, address.encode()), fetched._replace(url=address)))
+    with tempfile.TemporaryDirectory() as folder:
+        archive = ArchiveWriter(Env(), Path(folder), Settings(), {})
+        stored = archive.keep_page(fetched)
+        before = time.process_time()
+        for row, one in given:
+            archive.describe_page(row, one, stored, "page", facts)
+        archive.checkpoint()
+        return (time.process_time() - before) / rows
+
+
+def _index(lines: int) -> dict[str, float]:
+    """CPU of a line while the indexes of ten files are merged."""
+    with tempfile.TemporaryDirectory() as folder:
+        for part in range(10):
+            (Path(folder) / f"a-20270115080000-{part:05d}.warc.gz").touch()
+            text = [
+                f'com,example)/{number * 10 + part:09d} 20270115080000 {{"url": "http://example.com/{number}", '
+                f'"mime": "text/html", "status": "200", "length": "7000", "offset": "{number}"}}\n'
+                for number in range(lines // 10)
+            ]
+            (Path(folder) / f"a-20270115080000-{part:05d}.cdxj").write_text("".join(sorted(text)))
+        before = time.process_time()
+        assert merge(Env(), Path(folder)) == lines // 10 * 10
+        return {"merge_us_per_line": round((time.process_time() - before) / lines * 1e6, 2)}

@@ -1,0 +1,57 @@
+"""Finding what an archive holds of a URL, closed files and growing ones alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from barkspider.archive.cdxj import INDEX, REVISIT, index_lines, index_name, look_up, parse_line
+from barkspider.archive.reader import Record, WarcFile, warc_files
+from barkspider.archive.records import payload_start
+from barkspider.archive.surt import surt
+from barkspider.core.errors import StorageError
+from barkspider.storage.env import Env
+
+_DIGITS = str.maketrans("", "", "-:TZ")
+
+
+def captures(env: Env, folder: Path, url: str) -> list[dict[str, Any]]:
+    """The lines of the indexes for a canonical URL, oldest first; none when it was not archived.
+
+    A file without an index, because it is still growing or its process died, is read through.
+    """
+    key = surt(url)
+    found: list[bytes] = []
+    indexes = {name for name in env.list(folder) if name.endswith(".cdxj") and name != INDEX}
+    for name in sorted(indexes):
+        found += look_up(env, folder / name, key)
+    for path in warc_files(env, folder):
+        if index_name(path.name) not in indexes:
+            found += [line for line in index_lines(env, path) if line.startswith(f"{key} ".encode())]
+    lines = [parse_line(line) for line in found]
+    return sorted((line for line in lines if line["url"] == url), key=lambda line: str(line["timestamp"]))
+
+
+def read_capture(env: Env, folder: Path, capture: dict[str, Any]) -> Record:
+    """The record that a line of an index points to."""
+    with WarcFile.find(env, folder / capture["filename"]) as file:
+        return file.record(int(capture["offset"]))
+
+
+def whole_response(env: Env, folder: Path, record: Record) -> bytes:
+    """The HTTP response of a response or revisit record; of a revisit, the payload is the original's.
+
+    Raises `StorageError` when the original is not in the archive.
+    """
+    if record.kind != "revisit":
+        return record.block
+    url, date = (
+        record.header.get("warc-refers-to-target-uri", ""),
+        record.header.get("warc-refers-to-date", ""),
+    )
+    for capture in captures(env, folder, url) if url else []:
+        if capture["timestamp"] == date[:19].translate(_DIGITS) and capture["mime"] != REVISIT:
+            original = read_capture(env, folder, capture)
+            if original.header.get("warc-payload-digest") == record.header.get("warc-payload-digest"):
+                return record.block + original.block[payload_start(original.block) :]
+    raise StorageError(f"the payload of {record.url} is that of {url} at {date}, which is not in {folder}")

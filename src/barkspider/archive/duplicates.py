@@ -1,0 +1,99 @@
+"""Pages of equal content, all of them: digests go through a DRUM, however many there are.
+
+The recent digests of a writer find most repeats at once, within bounded memory; this finds the rest, in batches,
+when the crawl ends or at a checkpoint. Its answer is the table `duplicates`: the key of a page, and the key of
+the first page that had the same payload.
+"""
+
+from __future__ import annotations
+
+from base64 import b32decode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from barkspider.archive.tables import open_table
+from barkspider.storage.drum import CHECK_UPDATE, Drum
+from barkspider.storage.env import Env
+from barkspider.storage.manifest import Store
+from barkspider.storage.sizing import Sizing
+
+_FOLDER = "digests"
+_RAM, _DISK = 16_000_000, 1_000_000_000
+_Keys = npt.NDArray[np.uint64]
+
+
+class _Progress:
+    """How many rows of `pages` were looked at, committed together with the DRUM."""
+
+    name = "progress"
+
+    def __init__(self, rows: int) -> None:
+        self.rows = rows
+
+    def prepare(self) -> dict[str, Any]:
+        return {"rows": self.rows, "files": {}}
+
+    def committed(self) -> None:
+        return
+
+
+def find_duplicates(env: Env, folder: Path) -> int:
+    """Look at the pages that were added to the tables since the last call; how many duplicates there were.
+
+    64 bits of a digest stand for it: of forty crawls of a billion pages, one has a pair that agrees by chance.
+    A crash before the commit writes some rows of the table once more, which the view `pages` takes as one.
+    """
+    store = Store.open(env, folder / _FOLDER)
+    progress = _Progress((store.state("progress") or {"rows": 0})["rows"])
+    drum = Drum(
+        env,
+        folder / _FOLDER,
+        "seen",
+        value=np.uint64,
+        aux=True,
+        update=lambda old, _: old,  # the first holder stands
+        sizing=Sizing.choose(_RAM, _DISK, value=8, aux=8),
+        state=store.state("seen"),
+    )
+    try:
+        store.add(progress)
+        store.add(drum)
+        for digests, keys in _new_pages(env, folder, progress.rows):
+            progress.rows += len(digests)
+            has = np.flatnonzero(digests)
+            drum.feed(CHECK_UPDATE, digests[has], keys[has], aux=[key.tobytes() for key in keys[has]])
+        drum.merge()
+        table = open_table(env, folder, "duplicates")
+        count = 0
+        for result in drum.results():
+            assert result.aux is not None
+            rows = np.flatnonzero(~result.unique)
+            found = np.frombuffer(b"".join(result.aux.tolist()), np.uint64)[rows]
+            holders = np.asarray(result.values, np.uint64)[rows]
+            other = found != holders  # a page that was fetched again is not its own duplicate
+            if other.any():
+                count += int(other.sum())
+                table.write(pa.table([found[other], holders[other]], schema=table.schema))
+        table.compact()
+        store.commit()
+    finally:
+        drum.close()
+    return count
+
+
+def _new_pages(env: Env, folder: Path, seen: int) -> Iterator[tuple[_Keys, _Keys]]:
+    """64 bits of the digest, 0 where there is none, and the key of each page behind the first `seen` rows."""
+    pages = open_table(env, folder, "pages")
+    for batch in pages.batches(["key", "content_digest", "fetch_status"], seen):
+        columns = zip(batch["content_digest"].to_pylist(), batch["fetch_status"].to_pylist(), strict=True)
+        digests = [_short(digest) if 200 <= status < 300 else 0 for digest, status in columns]
+        yield np.array(digests, np.uint64), batch["key"].to_numpy()
+
+
+def _short(digest: str | None) -> int:
+    return int.from_bytes(b32decode(digest)[:8]) if digest else 0

@@ -1,0 +1,118 @@
+"""The tables of a crawl and their columns.
+
+Where Common Crawl's index has a column for something it has the same name here, so that queries can be
+shared. docs/formats/tables.md says what each column means.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+_TIME = pa.timestamp("us")  # in UTC; without a zone, which readers would each show in another way
+_URL = [
+    ("url", pa.string()),
+    ("url_surtkey", pa.string()),
+    ("url_protocol", pa.string()),
+    ("url_host_name", pa.string()),
+    ("url_host_registered_domain", pa.string()),
+    ("url_host_tld", pa.string()),
+    ("url_port", pa.uint16()),
+    ("url_path", pa.string()),
+    ("url_query", pa.string()),
+]
+_FETCH = [
+    ("fetch_time", _TIME),
+    ("fetch_seconds", pa.float32()),
+    ("fetch_status", pa.int16()),
+    ("fetch_redirect", pa.string()),
+    ("outcome", pa.string()),
+]
+_RECORD = [
+    ("content_digest", pa.string()),
+    ("content_length", pa.uint64()),
+    ("content_mime_type", pa.string()),
+    ("content_truncated", pa.string()),
+    ("warc_filename", pa.string()),
+    ("warc_record_offset", pa.uint64()),
+    ("warc_record_length", pa.uint64()),
+]
+
+SCHEMAS: dict[str, pa.Schema] = {
+    "pages": pa.schema(
+        [
+            ("key", pa.uint64()),
+            *_URL,
+            *_FETCH,
+            *_RECORD,
+            ("content_mime_detected", pa.string()),
+            ("content_charset", pa.string()),
+            ("content_languages", pa.string()),
+            ("revisit", pa.bool_()),
+            ("depth", pa.uint16()),
+            ("hops", pa.uint8()),
+            ("tries", pa.uint8()),
+            ("links", pa.uint32()),
+            ("links_cut", pa.bool_()),
+            ("body_cut", pa.bool_()),
+            ("title", pa.string()),
+            ("description", pa.string()),
+            ("simhash", pa.uint64()),
+        ]
+    ),
+    "links": pa.schema(
+        [
+            ("source", pa.uint64()),
+            ("target", pa.uint64()),
+            ("source_domain", pa.string()),
+            ("target_domain", pa.string()),
+            ("target_url", pa.string()),
+            ("anchor", pa.string()),
+        ]
+    ),
+    "robots": pa.schema([("origin", pa.string()), *_URL, *_FETCH, *_RECORD]),
+    "errors": pa.schema(
+        [
+            ("time", _TIME),
+            ("what", pa.string()),
+            ("outcome", pa.string()),
+            ("key", pa.uint64()),
+            ("url", pa.string()),
+            ("url_host_name", pa.string()),
+            ("tries", pa.uint8()),
+        ]
+    ),
+    "domains": pa.schema(
+        [
+            ("domain", pa.string()),
+            ("pages", pa.uint64()),
+            ("bytes", pa.uint64()),
+            ("hosts", pa.uint64()),
+            ("links_out", pa.uint64()),
+            ("links_in", pa.uint64()),
+            ("domains_out", pa.uint64()),
+            ("domains_in", pa.uint64()),
+            ("first_time", _TIME),
+            ("last_time", _TIME),
+        ]
+    ),
+    "duplicates": pa.schema([("key", pa.uint64()), ("duplicate_of", pa.uint64())]),
+}
+
+# Columns in which nearly every value is another: a dictionary of them would be larger than they are.
+UNIQUE = frozenset(
+    (
+        *(
+            "key",
+            "url",
+            "url_surtkey",
+            "url_path",
+            "title",
+            "description",
+            "simhash",
+            "fetch_time",
+            "fetch_seconds",
+        ),
+        *("content_digest", "content_length", "warc_record_offset", "warc_record_length"),
+        *("duplicate_of", "time"),
+    )
+)

@@ -1,0 +1,229 @@
+"""A table on disk: a folder of immutable Parquet files, written whole and later merged into larger ones.
+
+A file is named by the numbers of the writes whose rows it holds: `000007-000007.parquet` as written,
+`000000-000015.parquet` when the first sixteen were merged. A file whose numbers lie within another's is left
+over, its rows are in the other: so a merged file takes the place of its parts in the one step of its rename,
+and a reader never sees a row twice, or none of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from barkspider.archive.schemas import SCHEMAS, UNIQUE
+from barkspider.core.errors import StorageError
+from barkspider.storage.env import AppendFile, Env, ReadFile
+from barkspider.storage.memory import Data, as_bytes
+
+_NAME = re.compile(r"(\d{6,})-(\d{6,})\.parquet")
+_SMALL = 64_000_000  # bytes; larger files are not merged again
+_MANY = 16  # small files at the end of a table that are merged while it grows
+_BOUNDED = ("fetch_time", "time")  # columns that come nearly sorted: bounds let a reader leave parts out
+_GROUP = 250_000  # rows of a row group: a few tens of megabytes in memory
+
+
+class Part(NamedTuple):
+    """A file of a table that counts: its name and the writes whose rows it holds."""
+
+    first: int
+    last: int
+    name: str
+
+
+class TableFolder:
+    """One table. One thread writes; readers in any process list the files anew when one is gone.
+
+    >>> import tempfile
+    >>> table = TableFolder(Env(), Path(tempfile.mkdtemp()) / "t", pa.schema([("n", pa.int32())]))
+    >>> for n in range(3):
+    ...     table.write(pa.table({"n": pa.array([n], pa.int32())}))
+    >>> table.compact(); [part.name for part in table.parts()], table.read()["n"].to_pylist()
+    (['000000-000002.parquet'], [0, 1, 2])
+    """
+
+    def __init__(self, env: Env, folder: Path, schema: pa.Schema) -> None:
+        self._env, self.folder, self.schema = env, folder, schema
+
+    def parts(self) -> list[Part]:
+        """The files that count, in order."""
+        return visible(self._env.list(self.folder))
+
+    def files(self) -> list[Path]:
+        """The files that count, in order, as paths."""
+        return [self.folder / part.name for part in self.parts()]
+
+    def read(self) -> pa.Table:
+        """All rows, in memory."""
+        while True:
+            parts = self.parts()
+            try:
+                return pa.Table.from_batches(self._batches(parts), self.schema)
+            except StorageError:
+                if parts == self.parts():  # else a merge has just taken one away: its rows are in another
+                    raise
+
+    def batches(self, columns: list[str], skip: int = 0) -> Iterator[pa.RecordBatch]:
+        """Some columns of the rows behind the first `skip`, a few at a time; nobody may write meanwhile."""
+        return self._batches(self.parts(), columns, skip)
+
+    def write(self, table: pa.Table) -> None:
+        """Add rows, as one file; when this returns they survive a power loss."""
+        parts = self.parts()
+        if not parts:
+            self._env.make_folder(self.folder)
+        number = parts[-1].last + 1 if parts else 0
+        self._put(Part(number, number, _name(number, number)), [table])
+
+    def replace(self, table: pa.Table) -> None:
+        """Put rows in the place of all that the table had."""
+        parts = self.parts()
+        self._env.make_folder(self.folder)
+        last = parts[-1].last + 1 if parts else 0
+        self._put(Part(0, last, _name(0, last)), [table])
+        self._tidy()
+
+    def compact(self, least: int = 2) -> None:
+        """Merge runs of at least `least` small files that lie side by side."""
+        self._tidy()  # what a crash left between a merge and the end of its parts
+        run: list[Part] = []
+        size = 0
+        for part in self.parts():
+            length = self._env.size(self.folder / part.name)
+            if length < _SMALL and size + length < 2 * _SMALL:
+                run.append(part)
+                size += length
+                continue
+            self._merge(run, least)
+            run, size = ([part], length) if length < _SMALL else ([], 0)
+        self._merge(run, least)
+
+    def grow(self, table: pa.Table) -> None:
+        """`write`, and now and then `compact`: what a crawl calls for each batch of rows."""
+        self.write(table)
+        if (self.parts()[-1].last + 1) % _MANY == 0:
+            self.compact(_MANY // 2)
+
+    def _merge(self, run: list[Part], least: int) -> None:
+        if len(run) < max(least, 2):
+            return
+        first, last = run[0].first, run[-1].last
+        self._put(Part(first, last, _name(first, last)), map(pa.table, self._batches(run)))
+        self._tidy()
+
+    def _put(self, part: Part, tables: Iterable[pa.Table]) -> None:
+        temporary = self.folder / f"{part.name}.new"
+        self._env.remove(temporary)
+        with self._env.append(temporary) as file:
+            dictionary = [name for name in self.schema.names if name not in UNIQUE]
+            with pq.ParquetWriter(
+                _Sink(file),
+                self.schema,
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=dictionary,
+                write_statistics=[name for name in self.schema.names if name in _BOUNDED],
+            ) as writer:
+                for table in tables:
+                    writer.write_table(table, row_group_size=_GROUP)
+            file.sync()
+        self._env.rename(temporary, self.folder / part.name)
+
+    def _batches(
+        self, parts: list[Part], columns: list[str] | None = None, skip: int = 0
+    ) -> Iterator[pa.RecordBatch]:
+        for part in parts:
+            with (
+                self._env.open(self.folder / part.name) as file,
+                pq.ParquetFile(_Source(file)) as parquet,
+            ):
+                if skip >= parquet.metadata.num_rows:
+                    skip -= parquet.metadata.num_rows
+                    continue
+                for batch in parquet.iter_batches(_GROUP, columns=columns):
+                    if skip < len(batch):
+                        yield batch.slice(skip)
+                    skip = max(skip - len(batch), 0)
+
+    def _tidy(self) -> None:
+        names = self._env.list(self.folder)
+        kept = {part.name for part in visible(names)}
+        for name in names:
+            if name not in kept:
+                self._env.remove(self.folder / name)
+
+
+def open_table(env: Env, archive: Path, name: str) -> TableFolder:
+    """A table of an archive, one of `SCHEMAS`."""
+    return TableFolder(env, archive / "tables" / name, SCHEMAS[name])
+
+
+def visible(names: Iterable[str]) -> list[Part]:
+    """Which of the names in the folder of a table count: those whose numbers lie within no other's.
+
+    >>> [part.name for part in visible(["000000-000001.parquet", "000001-000001.parquet", "x.new"])]
+    ['000000-000001.parquet']
+    """
+    found = [Part(int(match[1]), int(match[2]), name) for name in names if (match := _NAME.fullmatch(name))]
+    kept: list[Part] = []
+    for part in sorted(found, key=lambda part: (part.first, -part.last)):
+        if not kept or part.last > kept[-1].last:
+            kept.append(part)
+    return kept
+
+
+def _name(first: int, last: int) -> str:
+    return f"{first:06d}-{last:06d}.parquet"
+
+
+class _Sink(RawIOBase):
+    """An `AppendFile` as Parquet's writer wants it; it is closed by whoever opened it."""
+
+    def __init__(self, file: AppendFile) -> None:
+        self._file = file
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Data, /) -> int:
+        view = as_bytes(data)
+        self._file.write(view)
+        return view.nbytes
+
+    def tell(self) -> int:
+        return self._file.size
+
+
+class _Source(RawIOBase):
+    """A `ReadFile` as Parquet's reader wants it; closing it closes the file."""
+
+    def __init__(self, file: ReadFile) -> None:
+        self._file, self._place = file, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Data, /) -> int:
+        done = self._file.pread_into(self._place, buffer)
+        self._place += done
+        return done
+
+    def seek(self, offset: int, whence: int = SEEK_SET, /) -> int:
+        self._place = offset + {SEEK_SET: 0, SEEK_CUR: self._place, SEEK_END: self._file.size}[whence]
+        return self._place
+
+    def tell(self) -> int:
+        return self._place
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()

@@ -1,0 +1,118 @@
+"""The tables of a crawl as SQL, by DuckDB: read only, and nothing else of the machine can be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from barkspider.archive.schemas import SCHEMAS
+from barkspider.archive.tables import open_table
+from barkspider.core.errors import StorageError, UsageError
+from barkspider.storage.env import Env
+
+_SPILL = "spill"
+# What each stored table is called in SQL; two views are made from them.
+_VIEWS = {
+    "pages": "stored_pages",
+    "links": "links",
+    "robots": "robots",
+    "errors": "errors",
+    "duplicates": "duplicates",
+}
+
+# `domains` follows from the others: for whoever asks, it is computed from what they hold now.
+_DOMAINS = """
+    WITH own AS (
+        SELECT url_host_registered_domain AS domain, count(*) FILTER (fetch_status BETWEEN 200 AND 299) AS pages,
+            sum(content_length) AS bytes, count(DISTINCT url_host_name) AS hosts,
+            min(fetch_time) AS first_time, max(fetch_time) AS last_time
+        FROM stored_pages GROUP BY domain),
+    edges AS (
+        SELECT source_domain, target_domain, count(*) AS links FROM links
+        WHERE source_domain <> target_domain GROUP BY ALL),
+    outward AS (SELECT source_domain AS domain, sum(links) AS links_out, count(*) AS domains_out FROM edges GROUP BY 1),
+    inward AS (SELECT target_domain AS domain, sum(links) AS links_in, count(*) AS domains_in FROM edges GROUP BY 1)
+    SELECT domain, coalesce(pages, 0)::UBIGINT AS pages, coalesce(bytes, 0)::UBIGINT AS bytes,
+        coalesce(hosts, 0)::UBIGINT AS hosts, coalesce(links_out, 0)::UBIGINT AS links_out,
+        coalesce(links_in, 0)::UBIGINT AS links_in, coalesce(domains_out, 0)::UBIGINT AS domains_out,
+        coalesce(domains_in, 0)::UBIGINT AS domains_in, first_time, last_time
+    FROM own FULL JOIN outward USING (domain) FULL JOIN inward USING (domain)
+"""
+_PAGES = """
+    SELECT stored_pages.*, duplicate_of FROM stored_pages
+    LEFT JOIN (SELECT key, any_value(duplicate_of) AS duplicate_of FROM duplicates GROUP BY key) USING (key)
+"""
+
+
+def ask(env: Env, folder: Path, sql: str) -> pa.Table:
+    """The answer to one SELECT over the views of an archive: pages, links, domains, robots, errors,
+    duplicates.
+
+    Raises `UsageError` for SQL that is wrong or does more than read. The archive may be growing.
+    """
+    while True:
+        files = _files(env, folder)
+        try:
+            with _connection(files) as connection:
+                statements = connection.extract_statements(sql)
+                if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                    raise UsageError("only one SELECT can be asked; tables cannot be changed")
+                return connection.sql(sql).to_arrow_table()
+        except duckdb.Error as error:
+            if files == _files(env, folder):  # else a merge has just taken one away: its rows are in another
+                raise UsageError(f"cannot answer: {_first_line(error)}") from error
+
+
+def domain_table(env: Env, folder: Path) -> pa.Table:
+    """The table `domains`, computed from pages and links, largest first.
+
+    Takes half a gigabyte of memory at most, and disk beyond that.
+    """
+    spill = f"temp_directory = {_quoted(str(folder / _SPILL))}"
+    try:
+        with _connection(_files(env, folder), ("memory_limit = '500MB'", spill)) as connection:
+            found = connection.sql("SELECT * FROM domains ORDER BY pages DESC, links_in DESC, domain")
+            return found.to_arrow_table().cast(SCHEMAS["domains"])
+    except duckdb.Error as error:
+        raise StorageError(f"cannot make the table domains of {folder}: {_first_line(error)}") from error
+
+
+def _files(env: Env, folder: Path) -> dict[str, list[str]]:
+    """The files of each stored table, as SQL writes them."""
+    return {
+        name: [_quoted(str(path.absolute())) for path in open_table(env, folder, name).files()]
+        for name in _VIEWS
+    }
+
+
+@contextmanager
+def _connection(
+    files: dict[str, list[str]], memory: tuple[str, ...] = ("temp_directory = ''",)
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A database in memory whose views are the tables; locked, so that no query can open anything else."""
+    with duckdb.connect(":memory:") as connection:
+        for name, view in _VIEWS.items():
+            if files[name]:
+                source = f"read_parquet([{', '.join(files[name])}])"
+                connection.execute(f"CREATE VIEW {view} AS SELECT * FROM {source}")
+            else:
+                connection.register(view, SCHEMAS[name].empty_table())
+        connection.execute(f"CREATE VIEW pages AS {_PAGES}")
+        connection.execute(f"CREATE VIEW domains AS {_DOMAINS}")
+        allowed = [path for paths in files.values() for path in paths]
+        connection.execute(f"SET allowed_paths = [{', '.join(allowed)}]")
+        for setting in (*memory, "enable_external_access = false", "lock_configuration = true"):
+            connection.execute(f"SET {setting}")
+        yield connection
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,201 @@
+"""Tables: whole files, merging that no reader notices, rows that wait, recent digests."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barkspider.archive.recent import RecentDigests
+from barkspider.archive.rows import LinkBuffer, RowBuffer
+from barkspider.archive.schemas import SCHEMAS
+from barkspider.archive.tables import TableFolder, visible
+from barkspider.core.errors import StorageError
+from barkspider.core.records import UrlBatch
+from barkspider.core.settings import Archive
+from barkspider.storage.env import Env
+from tests.storage.faulty import FaultyEnv
+
+SCHEMA = pa.schema([("n", pa.int32()), ("url", pa.string())])
+FOLDER = Path("/job/tables/t")
+
+
+def rows(*numbers: int) -> pa.Table:
+    return pa.table([pa.array(numbers, pa.int32()), [f"u{n}" for n in numbers]], schema=SCHEMA)
+
+
+def numbers(env: Env, folder: Path = FOLDER) -> list[int]:
+    found: list[int] = TableFolder(env, folder, SCHEMA).read()["n"].to_pylist()
+    return found
+
+
+def test_rows_come_back_in_order_through_writes_and_merges(tmp_path: Path) -> None:
+    table = TableFolder(Env(), tmp_path / "t", SCHEMA)
+    assert table.read().num_rows == 0
+    for number in range(40):
+        table.grow(rows(2 * number, 2 * number + 1))
+        assert numbers(Env(), tmp_path / "t") == list(range(2 * number + 2))
+    assert len(table.parts()) < 20
+    table.compact()
+    assert [part.name for part in table.parts()] == ["000000-000039.parquet"]
+    assert [path.name for path in table.folder.iterdir()] == ["000000-000039.parquet"]
+    table.replace(rows(7))
+    assert numbers(Env(), tmp_path / "t") == [7]
+
+
+def test_large_files_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = TableFolder(Env(), tmp_path / "t", SCHEMA)
+    for part in ([1], range(2, 3000), [3000], [3001]):
+        table.write(rows(*part))
+    monkeypatch.setattr("barkspider.archive.tables._SMALL", 5000)
+    table.compact()
+    assert [part.name[:13] for part in table.parts()] == ["000000-000000", "000001-000001", "000002-000003"]
+    assert numbers(Env(), tmp_path / "t") == list(range(1, 3002))
+
+
+def test_a_file_within_another_does_not_count() -> None:
+    names = [
+        "000000-000003.parquet",
+        "000000-000001.parquet",
+        "000002-000002.parquet",
+        "000004-000004.parquet",
+    ]
+    assert [part.name for part in visible([*names, "x.parquet", "000009-000009.parquet.new"])] == [
+        names[0],
+        names[3],
+    ]
+
+
+def test_at_every_crash_a_reader_sees_each_row_once_and_all_that_were_written() -> None:
+    env, random = FaultyEnv(), Random(1)
+    table = TableFolder(env, FOLDER, SCHEMA)
+    written = []  # how many operations were done when so many rows were safe
+    for number in range(5):
+        table.write(rows(number))
+        written.append(len(env.operations))
+    table.compact()
+    table.write(rows(5))
+    written.append(len(env.operations))
+    table.compact()
+    crashes = 0
+    for done, disk in env.crashes():
+        for how in ("drop", "random"):
+            found = numbers(FaultyEnv(disk.after_power_loss(how, random)))
+            safe = sum(mark <= done for mark in written)
+            assert found in (list(range(safe)), list(range(safe + 1)))
+            crashes += 1
+    assert crashes > 50
+
+
+def test_whatever_operation_fails_the_rows_before_it_stay() -> None:
+    failures = 0
+    for number in range(100):
+        env = FaultyEnv()
+        table = TableFolder(env, FOLDER, SCHEMA)
+        table.write(rows(0))
+        env.faults[len(env.operations) + number] = "ENOSPC"
+        try:
+            table.write(rows(1))
+        except StorageError:
+            failures += 1
+        assert numbers(env) in ([0], [0, 1])
+    assert failures > 3
+
+
+def test_rows_wait_for_each_other_but_not_too_long(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        table = TableFolder(Env(), tmp_path / "t", SCHEMA)
+        buffer = RowBuffer(table, Archive(table_interval=60.0), pool)
+        for number in range(2500):
+            buffer.add((number, "u"))
+        buffer.tick(100.0)
+        buffer.tick(159.0)
+        assert table.parts() == []
+        buffer.tick(160.0)
+        buffer.wait()
+        assert numbers(Env(), tmp_path / "t") == list(range(2500))
+        buffer.tick(1000.0)
+        assert len(table.parts()) == 1
+
+
+def test_rows_beyond_the_memory_are_written_at_once_and_errors_come_out(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        table = TableFolder(Env(), tmp_path / "t", SCHEMA)
+        buffer = RowBuffer(table, Archive(table_memory=100_000), pool)
+        for number in range(30_000):
+            buffer.add((number, "some words"))
+        buffer.write()
+        buffer.wait()
+        assert len(table.parts()) > 3
+        assert numbers(Env(), tmp_path / "t") == list(range(30_000))
+        env = FaultyEnv()
+        env.kinds["sync"] = "EIO"
+        buffer = RowBuffer(TableFolder(env, FOLDER, SCHEMA), Archive(), pool)
+        buffer.add((1, "u"))
+        buffer.write()
+        with pytest.raises(StorageError, match="cannot sync"):
+            buffer.wait()
+
+
+def test_a_text_that_is_not_unicode_costs_only_its_bad_characters(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        table = TableFolder(Env(), tmp_path / "t", SCHEMA)
+        buffer = RowBuffer(table, Archive(), pool)
+        for row in ((1, "good"), (2, "half \ud800"), (3, None)):
+            buffer.add(row)
+        buffer.write()
+        buffer.wait()
+    assert table.read()["url"].to_pylist() == ["good", "half ?", None]
+
+
+def test_links_get_the_domains_of_both_ends(tmp_path: Path) -> None:
+    urls = [b"http://a.example.com/", b"http://b.example.org/x", b"http://example.com/y"]
+    batch = UrlBatch.fresh(urls, np.array([5, 6, 7], np.uint64), [1, 2, 3], [8, 9, 8], [1, 1, 1], 0, 0)
+    with ThreadPoolExecutor(1) as pool:
+        table = TableFolder(Env(), tmp_path / "links", SCHEMAS["links"])
+        asked = []
+
+        def domain_of(url: str) -> str:
+            asked.append(url)
+            return ".".join(url.split("/")[2].split(".")[-2:])
+
+        buffer = LinkBuffer(table, Archive(), pool, domain_of)
+        buffer.add_links(11, "home.net", batch, {urls[1].decode(): "B’s own"})
+        buffer.add_links(12, "home.net", batch.take(np.array([], np.int64)), {})
+        buffer.add_links(13, "other.net", batch.take(np.array([1])), {})
+        buffer.write()
+        buffer.wait()
+    found = [tuple(row.values()) for row in table.read().to_pylist()]
+    assert found == [
+        (11, 5, "home.net", "example.com", urls[0].decode(), None),
+        (11, 6, "home.net", "example.org", urls[1].decode(), "B’s own"),
+        (11, 7, "home.net", "example.com", urls[2].decode(), None),
+        (13, 6, "other.net", "example.org", urls[1].decode(), None),
+    ]
+    assert len(asked) == 2
+
+
+@settings(max_examples=200)
+@given(st.lists(st.integers(0, 40), max_size=200), st.integers(1, 12))
+def test_recent_digests_remember_at_least_the_last_half_and_nothing_false(keys: list[int], most: int) -> None:
+    recent = RecentDigests(most)
+    last: dict[int, int] = {}
+    for number, key in enumerate(keys):
+        recent.put(2 * key, number)
+        last.pop(2 * key, None)
+        last[2 * key] = number
+        recent.validate()
+        for near in list(last)[-max(most // 2, 1) :][-1:]:
+            assert recent.find(near) == last[near]
+        for key_, number_ in last.items():
+            assert recent.find(key_) in (
+                -1,
+                *[n for n, k in enumerate(keys) if 2 * k == key_ and n <= number_],
+            )
+    assert recent.find(2**63) == -1
