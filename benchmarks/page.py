@@ -211,7 +211,7 @@ def _text_figures(pages: Pages) -> dict[str, Any]:
     """What text, language and fingerprints cost, and how fast the index of fingerprints is."""
     megabytes = sum(len(body) for _, body in pages) / 1e6
     figures: dict[str, Any] = {}
-    for name in ("text", "requisites", "anchors", "detect_language"):
+    for name in ("simhash", "requisites", "anchors", "detect_language"):
         reader = PageReader(load_settings(options=[f"page.{name}=true"]).page)
         before = time.process_time()
         for url, body in pages:

@@ -2,11 +2,14 @@
 
 This module is the public API and nothing else:
 
-    from barkspider import crawl, load_settings
+    from barkspider import crawl, load_settings, open_job
 
     settings = load_settings(options=["agent.contact=me@example.org", "limits.pages=100"])
     statistics = crawl(["https://example.org/"], "jobs/example", settings)
     print(statistics.pages, "pages")
+
+    job = open_job("jobs/example")
+    print(job.query("SELECT url, title FROM pages WHERE outcome = 'page'").to_pylist())
 
 docs/architecture.md tells how it works inside.
 """
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     )
     from barkspider.core.load import load_settings
     from barkspider.core.settings import Settings
-    from barkspider.engine import Statistics, crawl
+    from barkspider.engine import Statistics, StoredJob, StoredPage, crawl, open_job
 
 __all__ = [
     "BarkspiderError",
@@ -34,17 +37,23 @@ __all__ = [
     "SettingsError",
     "Statistics",
     "StorageError",
+    "StoredJob",
+    "StoredPage",
     "UrlError",
     "UsageError",
     "crawl",
     "load_settings",
+    "open_job",
 ]
 
 _ROOMS = {
     "Settings": "core.settings",
     "load_settings": "core.load",
     "Statistics": "engine",
+    "StoredJob": "engine",
+    "StoredPage": "engine",
     "crawl": "engine",
+    "open_job": "engine",
 }
 
 

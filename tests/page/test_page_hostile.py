@@ -40,7 +40,7 @@ from barkspider.core.settings import Page
 from barkspider.page import PageReader
 def peak():  # of this program alone; what getrusage gives begins with that of the parent
     return int(re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])
-reader = PageReader(Page(text=True, requisites=True, anchors=True, forms=True))
+reader = PageReader(Page(simhash=True, requisites=True, anchors=True, forms=True))
 reader.read(b"<a href=x>", None, "http://example.com/")
 results = {}
 for name, size in json.loads(sys.argv[1]):

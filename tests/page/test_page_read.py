@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barkspider.core.settings import Page as PageSettings
-from barkspider.page import Page, PageReader
+from barkspider.page import Page, PageReader, simhash
 
 URL = "http://example.com/dir/page.html"
 
@@ -203,10 +203,17 @@ def test_text_is_what_people_read() -> None:
         f"<template>no</template><!-- no --><ul><li>a<li>b</ul>{'x' * 31} {'y' * 30}<p>{'東' * 40}"
     )
     text = f"Head\nOne two <3\nthree\na\nb\n{'y' * 30}\n{'東' * 40}"
-    assert read(markup, text=True).text == text
     assert PageReader(PageSettings()).text(markup.encode(), "text/html; charset=utf-8") == text
-    assert read(markup).text is None
-    assert read("<p>" + "word " * 1000, text=True, max_text=1000).text == ("word " * 200).strip()
+    short = PageReader(PageSettings(max_text=1000))
+    assert short.text(b"<p>" + b"word " * 1000, "text/html") == ("word " * 200).strip()
+
+
+def test_a_fingerprint_of_the_text_is_taken_when_asked_for() -> None:
+    markup = "<p>The quick brown fox jumps over the lazy dog and is gone"
+    assert read(markup, simhash=True).simhash == simhash(
+        "The quick brown fox jumps over the lazy dog and is gone"
+    )
+    assert read(markup).simhash is None
 
 
 def test_texts_of_links_are_given_when_asked_for() -> None:
@@ -223,7 +230,7 @@ def test_texts_of_links_are_given_when_asked_for() -> None:
 def test_a_language_is_detected_when_asked_for() -> None:
     markup = "<html lang=en><p>O gato está em cima da mesa e o cão dorme no jardim, porque está cansado."
     page = read(markup, detect_language=True)
-    assert (page.language, page.detected_language, page.text) == ("en", "pt", None)
+    assert (page.language, page.detected_language) == ("en", "pt")
     assert read(markup).detected_language == ""
 
 
@@ -243,7 +250,7 @@ def test_a_query_is_in_the_charset_of_its_page() -> None:
 @settings(deadline=None, max_examples=300)
 @given(st.binary(max_size=300), st.none() | st.text(max_size=40))
 def test_any_bytes_give_a_page(body: bytes, content_type: str | None) -> None:
-    asked = PageSettings(text=True, requisites=True, anchors=True, forms=True)
+    asked = PageSettings(simhash=True, requisites=True, anchors=True, forms=True)
     page = PageReader(asked).read(body, content_type, URL, robots_header=content_type)
     assert len(page.links) <= 10_000
-    assert page.text is not None
+    assert page.anchors is not None

@@ -10,7 +10,10 @@ import typer
 from barkspider.cli.crawl import crawl
 from barkspider.cli.demo import demo
 from barkspider.cli.drum import drum_app
+from barkspider.cli.export import export
 from barkspider.cli.fetch import fetch
+from barkspider.cli.query import query
+from barkspider.cli.show import show
 from barkspider.cli.web import web
 
 app = typer.Typer(
@@ -23,6 +26,9 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(crawl)
 app.command()(fetch)
+app.command()(show)
+app.command()(query)
+app.command()(export)
 app.command()(web)
 app.add_typer(drum_app, name="drum")
 

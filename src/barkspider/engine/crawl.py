@@ -16,7 +16,7 @@ from pathlib import Path
 
 import uvloop
 
-from barkspider.archive import WarcWriter
+from barkspider.archive import ArchiveWriter
 from barkspider.core.clock import Clock, SystemClock
 from barkspider.core.errors import StorageError, UsageError
 from barkspider.core.events import (
@@ -88,9 +88,8 @@ class Crawl:
             "software": user_agent(settings.agent),
             "robots": "obey" if settings.politeness.obey_robots else "ignore",
         }
-        self._pages = WarcWriter(job.env, job.archive, "pages", settings.archive, info)
-        self._robots = WarcWriter(job.env, job.archive, "robots", settings.archive, info)
-        self._reader = Reader(settings, self._links, self._pages, self._robots, self._clock, self._tally)
+        self._archive = ArchiveWriter(job.env, job.archive, settings, info)
+        self._reader = Reader(settings, self._links, self._archive, self._clock, self._tally)
         self._outcomes: list[Outcome] = [Seeds(self._links.seeds())]
         self._news = asyncio.Event()
         self._under_way: set[asyncio.Task[None]] = set()
@@ -126,8 +125,7 @@ class Crawl:
     def _flush(self) -> None:
         """Hand the archive to the operating system now and then: a killed crawl loses a second of it."""
         try:
-            self._pages.flush()
-            self._robots.flush()
+            self._archive.tick(self._clock.monotonic())
         except StorageError as error:
             self.fault = error
             self.stop("disk")
@@ -204,6 +202,8 @@ class Crawl:
         """What came of it; None for a page that came when there were enough."""
         if isinstance(instruction, ResolveHost):
             found = await self._fetcher.resolve(instruction.host)
+            if found.error:
+                self._archive.note_error(self._clock.wall(), "dns", found.error, instruction.host)
             return HostResolved(instruction, found.addresses, found.error, found.ttl)
         if isinstance(instruction, FetchRobots):
             response = await self._fetcher.fetch(instruction.url, instruction.address)
@@ -211,14 +211,16 @@ class Crawl:
         url = instruction.row.url.decode()
         response = await self._fetcher.fetch(url, instruction.address, any_type=False)
         limit = self._job.settings.limits.pages
-        return None if 0 < limit <= self._tally.pages else self._reader.page(instruction, response)
+        if 0 < limit <= self._tally.pages:
+            return None
+        return self._reader.page(instruction, response)
 
     async def _close(self) -> None:
         self.abort()
         await asyncio.gather(*self._under_way, return_exceptions=True)
         self._final = self.statistics()
         await self._fetcher.aclose()
-        for close in (self._pages.close, self._robots.close, self._frontier.close):
+        for close in (self._archive.close, self._frontier.close):
             try:
                 close()
             except StorageError as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 
 from barkspider.core.errors import UrlError
@@ -22,7 +23,7 @@ class LinkMaker:
     """
 
     def __init__(self, settings: Settings, seeds: Sequence[str]) -> None:
-        domains = Domains(settings.url.private_suffixes)
+        domains = self._domains = Domains(settings.url.private_suffixes)
         self._normalise = Normaliser(settings.url, domains)
         self._keys = Keys(settings.seed)
         self._from_site = settings.scope.depth_from == "site"
@@ -46,14 +47,37 @@ class LinkMaker:
         """The seeds, those in scope."""
         return self._batch(self._seeds, [0] * len(self._seeds), 0, int(Flag.SEED))
 
-    def links(self, hrefs: Iterable[str], base: str, page: UrlRow) -> UrlBatch:
-        """The links of a page as a batch without repetitions; `base` is what they are relative to."""
+    def links(
+        self, hrefs: Iterable[str], base: str, page: UrlRow, requisites: Sequence[str] = ()
+    ) -> UrlBatch:
+        """The links of a page as a batch without repetitions; `base` is what they are relative to.
+
+        `requisites` are what the page needs to be shown: they lie as deep as the page itself.
+        """
         urls = self._normalise.many(hrefs, parse(base), self.refused)
         depths = [page.depth + 1] * len(urls)
         if self._from_site:
             here = split(page.url.decode()).host
             depths = [page.depth + 1 if split(url).host == here else 0 for url in urls]
-        return self._batch(urls, depths, 0, 0)
+        batch = self._batch(urls, depths, 0, 0)
+        if not requisites:
+            return batch
+        needed = self._normalise.many(requisites, parse(base), self.refused)
+        also = self._batch(needed, [page.depth] * len(needed), 0, int(Flag.REQUISITE))
+        return UrlBatch.join([also, batch])
+
+    def anchors(self, texts: Mapping[str, str], base: str) -> dict[str, str]:
+        """Texts of links by their URLs."""
+        root = parse(base)
+        found: dict[str, str] = {}
+        for href, text in texts.items():
+            with suppress(UrlError):
+                found.setdefault(self._normalise(href, root), text)
+        return found
+
+    def domain(self, url: str) -> str:
+        """The pay-level domain of a URL of this crawl."""
+        return self._domains.pay_level(split(url).host)
 
     def redirect(self, location: str, source: UrlRow) -> tuple[UrlRow, bytes] | None:
         """A redirect's target as a row and exactly as written, or None when it is out of bounds."""

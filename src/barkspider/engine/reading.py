@@ -1,19 +1,21 @@
-"""From a response to an outcome: archive it, read its links, say how it ended."""
+"""From a response to an outcome: read it, judge it, archive it, say how it ended."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
-from barkspider.archive import WarcWriter
+from barkspider.archive import ArchiveWriter, Facts, Fetched
 from barkspider.core.clock import Clock
 from barkspider.core.events import FetchPage, FetchRobots, PageFetched, Redirect, RobotsFetched
-from barkspider.core.records import UrlBatch
 from barkspider.core.settings import Settings
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.statistics import Tally
 from barkspider.fetch import REDIRECTS, STALE, TEMPORARY, Response, retry_after
-from barkspider.page import PageReader, is_html
-from barkspider.url import Keys, landing
+from barkspider.page import Candidate, Classifier, Page, PageReader, Verdict, sniff
+from barkspider.url import Keys, landing, split
+
+_HTML = frozenset(("text/html", "application/xhtml+xml"))
 
 
 def max_age(cache_control: Iterable[str]) -> float | None:
@@ -33,53 +35,57 @@ def max_age(cache_control: Iterable[str]) -> float | None:
     return min(ages, default=None)
 
 
+class _Reading(NamedTuple):
+    """What reading a page has shown, and what was decided about it."""
+
+    facts: Facts
+    verdict: Verdict
+
+
 class Reader:
     """Turns responses into outcomes for the frontier. Runs on the loop, one response at a time."""
 
     def __init__(
-        self,
-        settings: Settings,
-        links: LinkMaker,
-        pages: WarcWriter,
-        robots: WarcWriter,
-        clock: Clock,
-        tally: Tally,
+        self, settings: Settings, links: LinkMaker, archive: ArchiveWriter, clock: Clock, tally: Tally
     ) -> None:
         self._settings, self._links, self._clock, self._tally = settings, links, clock, tally
-        self._pages, self._robots = pages, robots
+        self._archive = archive
         self._keys = Keys(settings.seed)
         self._page_reader = PageReader(settings.page, settings.agent.name, settings.limits.page_links)
+        self._classifier = Classifier(settings.page)
 
     def page(self, asked: FetchPage, response: Response) -> PageFetched:
         """How the fetch of a page ended."""
         exchange, seconds = response.exchange, response.exchange.timing.first_byte
         if exchange.failure:
-            return PageFetched(
-                asked,
-                failure=exchange.failure,
-                temporary=exchange.failure in TEMPORARY,
-                stale=exchange.failure == STALE,
-                seconds=seconds,
-            )
-        wall = self._archive(self._pages, response)
+            return self._no_answer(asked, response)
+        fetched = self._fetched(response)
+        facts = Facts()
         if exchange.status in REDIRECTS:
-            return self._redirect(asked, response)
-        if not 200 <= exchange.status < 300:
-            return PageFetched(
+            result = self._redirect(asked, response)
+        elif not 200 <= exchange.status < 300:
+            result = PageFetched(
                 asked,
                 exchange.status,
                 failure=f"http_{exchange.status}",
                 temporary=exchange.status >= 500 or exchange.status == 429,
-                retry_after=retry_after(exchange, wall),
+                retry_after=retry_after(exchange, self._clock.wall()),
                 seconds=seconds,
             )
-        self._tally.pages += 1
-        found = None
-        content_type = exchange.header(b"content-type") or None
-        if is_html(content_type, response.body):
-            found = self._read(asked, response, content_type)
-        digest = self._keys.of(response.body) if self._settings.limits.site_duplicates else 0
-        return PageFetched(asked, exchange.status, links=found, digest=digest, seconds=seconds)
+        else:
+            self._tally.pages += 1
+            facts, verdict = self._read(asked, response)
+            digest = self._keys.of(response.body) if self._settings.limits.site_duplicates else 0
+            result = PageFetched(asked, exchange.status, links=facts.links, digest=digest, seconds=seconds)
+            if verdict.reason:
+                self._note(asked, f"rejected_{verdict.reason}" if not verdict.keep else verdict.reason)
+            if not verdict.keep:
+                self._tally.rejected[verdict.reason] += 1
+                return result
+        stored = self._archive.keep_page(fetched)
+        location = exchange.header(b"location") if exchange.status in REDIRECTS else ""
+        self._archive.describe_page(asked.row, fetched, stored, exchange.outcome, facts, location)
+        return result
 
     def robots(self, asked: FetchRobots, response: Response) -> RobotsFetched:
         """How the fetch of a robots.txt ended."""
@@ -87,19 +93,20 @@ class Reader:
         if exchange.failure:
             if exchange.failure != STALE:
                 self._tally.robots_failed[exchange.failure] += 1
+                host = split(asked.url).host
+                self._archive.note_error(self._clock.wall(), "robots", exchange.failure, host, asked.url)
             return RobotsFetched(asked, 0, stale=exchange.failure == STALE, seconds=seconds)
-        wall = self._archive(self._robots, response)
+        location = exchange.header(b"location") if exchange.status in REDIRECTS else ""
+        self._archive.keep_robots(asked.origin, self._fetched(response), exchange.outcome, location)
         self._tally.robots_files += 1
         if exchange.status >= 500 or exchange.status == 429:
             self._tally.robots_failed[f"http_{exchange.status}"] += 1
-        redirected = exchange.status in REDIRECTS
-        target = landing(exchange.header(b"location"), asked.url) if redirected else ""
         return RobotsFetched(
             asked,
             exchange.status,
             response.body,
-            target,
-            retry_after(exchange, wall),
+            landing(location, asked.url) if location else "",
+            retry_after(exchange, self._clock.wall()),
             max_age=max_age(exchange.all_headers(b"cache-control")),
             seconds=seconds,
         )
@@ -112,29 +119,80 @@ class Reader:
         redirect = None if made is None else Redirect(*made)
         return PageFetched(asked, exchange.status, redirect=redirect, seconds=exchange.timing.first_byte)
 
-    def _read(self, asked: FetchPage, response: Response, content_type: str | None) -> UrlBatch | None:
-        page = self._page_reader.read(
-            response.body,
-            content_type,
-            asked.row.url.decode(),
-            robots_header="\n".join(response.exchange.all_headers(b"x-robots-tag")) or None,
-            content_language=response.exchange.header(b"content-language") or None,
+    def _no_answer(self, asked: FetchPage, response: Response) -> PageFetched:
+        failure = response.exchange.failure
+        if failure != STALE:
+            self._note(asked, failure)
+        return PageFetched(
+            asked,
+            failure=failure,
+            temporary=failure in TEMPORARY,
+            stale=failure == STALE,
+            seconds=response.exchange.timing.first_byte,
         )
-        if not page.follow:
-            return None
-        self._tally.links += len(page.links)
-        return self._links.links(page.links, page.base, asked.row)
 
-    def _archive(self, warc: WarcWriter, response: Response) -> float:
-        wall = self._clock.wall()
+    def _note(self, asked: FetchPage, outcome: str) -> None:
+        row, url = asked.row, asked.row.url.decode()
+        self._archive.note_error(
+            self._clock.wall(), "page", outcome, split(url).host, url, row.key, row.tries
+        )
+
+    def _read(self, asked: FetchPage, response: Response) -> _Reading:
+        exchange, body, url = response.exchange, response.body, asked.row.url.decode()
+        content_type = exchange.header(b"content-type") or None
+        media_type = sniff(content_type, body)
+        page = Page([], url, "")
+        if media_type in _HTML:
+            page = self._page_reader.read(
+                body,
+                content_type,
+                url,
+                "\n".join(exchange.all_headers(b"x-robots-tag")) or None,
+                exchange.header(b"content-language") or None,
+            )
+        language = page.detected_language or page.language
+        verdict = self._classifier.judge(
+            Candidate(
+                url,
+                self._links.domain(url),
+                media_type,
+                page.charset,
+                page.title,
+                language,
+                len(page.links),
+                lambda: self._page_reader.text(body, content_type) if media_type in _HTML else "",
+            ),
+            source="",
+        )
+        facts = Facts(
+            media_type,
+            page.charset,
+            language,
+            page.title,
+            page.description,
+            page.simhash,
+            page.links_cut,
+            page.body_cut,
+        )
+        if page.follow and verdict.follow and (page.links or page.requisites):
+            self._tally.links += len(page.links) + len(page.requisites)
+            facts = facts._replace(
+                links=self._links.links(page.links, page.base, asked.row, page.requisites),
+                anchors=self._links.anchors(page.anchors, page.base) if page.anchors else None,
+            )
+        return _Reading(facts, verdict)
+
+    def _fetched(self, response: Response) -> Fetched:
         exchange = response.exchange
-        warc.write_exchange(
+        self._tally.bytes += len(exchange.head) + len(exchange.payload)
+        seconds = sum(exchange.timing)
+        return Fetched(
             response.url,
+            response.address,
             response.request,
             exchange.head + exchange.payload,
-            response.address,
-            wall,
-            exchange.truncated or None,
+            exchange.truncated,
+            self._clock.wall() - seconds,
+            seconds,
+            exchange.timing._asdict(),
         )
-        self._tally.bytes += len(exchange.head) + len(exchange.payload)
-        return wall

@@ -17,7 +17,8 @@ class Statistics:
 
     `discovered` = `pages` + `redirects` + `queued` + `in_flight` + all `refused` + all `failed` + `dropped`.
     `out_of_scope` counts links that never became URLs of this crawl, `robots_failed` requests for a robots.txt
-    that were not answered or answered with an error, both by reason.
+    that were not answered or answered with an error, `rejected` pages that a classifier did not keep, all by
+    reason.
     """
 
     seconds: float
@@ -39,6 +40,7 @@ class Statistics:
     out_of_scope: dict[str, int]
     robots_files: int
     robots_failed: dict[str, int]
+    rejected: dict[str, int]
     gauges: dict[str, int]
     stopped_by: str
 
@@ -53,6 +55,7 @@ class Tally:
     def __init__(self) -> None:
         self.pages = self.bytes = self.links = self.robots_files = 0
         self.robots_failed: Counter[str] = Counter()
+        self.rejected: Counter[str] = Counter()
         self._cpu = time.process_time()
 
     def statistics(
@@ -85,6 +88,7 @@ class Tally:
             out_of_scope=dict(out_of_scope),
             robots_files=self.robots_files,
             robots_failed=dict(self.robots_failed),
+            rejected=dict(self.rejected),
             gauges=gauges,
             stopped_by=stopped_by,
         )

@@ -17,6 +17,7 @@ from barkspider.page import scan
 from barkspider.page.charset import find_charset, to_utf8
 from barkspider.page.collect import ANCHOR, Collector
 from barkspider.page.directives import header_directives
+from barkspider.page.fingerprint import simhash
 from barkspider.page.text import clean_text, detect_language, primary_language
 
 _ANCHOR_BYTES = 1000  # of markup; what is longer is no text of a link
@@ -32,8 +33,8 @@ class Page:
     They are as written but for what no URL keeps: references, line ends, and, where the page is not in UTF-8,
     other letters in queries. `links_cut` says that there were more of either than allowed, `body_cut` that only
     the beginning of the page was read. `language` is what the page declares, `detected_language` what its text
-    looks like: codes such as `pt`, or empty. `text` and `anchors` (the first text of each link that has one)
-    are None when they were not asked for.
+    looks like: codes such as `pt`, or empty. `simhash` (of the text) and `anchors` (the first text of each link that
+    has one) are None when they were not asked for.
     """
 
     links: list[str]
@@ -49,7 +50,7 @@ class Page:
     links_cut: bool = False
     body_cut: bool = False
     requisites: list[str] = field(default_factory=list)
-    text: str | None = None
+    simhash: int | None = None
     anchors: dict[str, str] | None = None
 
 
@@ -67,7 +68,7 @@ class PageReader:
     def __init__(self, settings: PageSettings, agent: str = "barkspider", max_links: int = 10_000) -> None:
         self._settings, self._agent, self._max_links = settings, agent, max_links
         self._robots_names = ("robots", agent.lower())
-        self._needs_text = settings.text or settings.detect_language
+        self._needs_text = settings.simhash or settings.detect_language
         self._want = (
             scan.WANT_TEXT * self._needs_text
             | scan.WANT_REQUISITES * settings.requisites
@@ -124,12 +125,12 @@ class PageReader:
             links_cut=found.links_cut or left_out > 0,
             body_cut=body_cut,
             requisites=list(found.requisites),
-            text=text if settings.text else None,
+            simhash=simhash(text) if settings.simhash and text else None,
             anchors=self._anchors(found, rows) if settings.anchors else None,
         )
 
     def text(self, body: bytes, content_type: str | None) -> str:
-        """The text of a page alone, whether or not `read` extracts it.
+        """The text of a page alone.
 
         >>> PageReader(PageSettings()).text(b"<p>One<p>two &amp; three<script>4</script>", None)
         'One\\ntwo & three'

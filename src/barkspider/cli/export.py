@@ -1,0 +1,149 @@
+"""`barkspider export`: a crawl for other programs: pages with their text, or the graph of domains."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from barkspider.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from barkspider.engine import StoredJob
+
+_FORMATS = {"pages": ("jsonl", "parquet"), "graph": ("edges", "npz")}
+_ROWS = 1000  # pages of a row group: their texts are in memory together
+_EDGES = """
+    SELECT source_domain, target_domain, count(*) AS links FROM links
+    WHERE source_domain <> target_domain GROUP BY ALL ORDER BY ALL
+"""
+
+
+def export(
+    job: Annotated[Path, typer.Argument(help="The folder of a crawl; it may be running.")],
+    what: Annotated[
+        str, typer.Option(help="pages (HTML pages with their text) or graph (links between domains).")
+    ] = "pages",
+    format_: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="jsonl or parquet for pages, edges or npz for graph; the first if not given."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="The file to make; standard output if not given, for jsonl and edges.")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print what was written as one JSON object.")] = False,
+) -> int:
+    """Write a crawl out for other programs.
+
+    Example: barkspider export jobs/mine --format parquet --output pages.parquet
+    """
+    if what not in _FORMATS:
+        raise UsageError(f"--what is {what!r}; it is pages or graph")
+    chosen = format_ or _FORMATS[what][0]
+    if chosen not in _FORMATS[what]:
+        raise UsageError(f"--format is {chosen!r}; for {what} it is {' or '.join(_FORMATS[what])}")
+    if output is None and (json_ or chosen in ("parquet", "npz")):
+        raise UsageError(f"{'--json' if json_ else chosen} needs a file to write to; name one with --output")
+    if output is not None and output.exists():
+        raise UsageError(f"{output} exists; name another file with --output")
+    from barkspider.engine import open_job
+
+    write = {"jsonl": _jsonl, "parquet": _parquet, "edges": _edges, "npz": _npz}[chosen]
+    written = write(open_job(job), output)
+    if json_:
+        print(json.dumps({"output": str(output), **written}))
+    return 0
+
+
+def _pages(job: StoredJob) -> Iterator[dict[str, Any]]:
+    """The HTML pages of a crawl; equal pages at several URLs come several times."""
+    for page in job.pages():
+        if 200 <= page.status < 300 and page.is_html:
+            yield {
+                "url": page.url,
+                "fetch_time": page.time,
+                "fetch_status": page.status,
+                "content_mime_type": page.header("content-type"),
+                "content_charset": page.charset,
+                "title": page.title,
+                "text": page.text,
+            }
+
+
+@contextmanager
+def _stream(output: Path | None) -> Iterator[TextIO]:
+    if output is None:
+        yield sys.stdout
+    else:
+        with output.open("w", encoding="utf-8", errors="replace") as file:
+            yield file
+
+
+def _jsonl(job: StoredJob, output: Path | None) -> dict[str, int]:
+    count = 0
+    with _stream(output) as file:
+        for row in _pages(job):
+            file.write(json.dumps({**row, "fetch_time": row["fetch_time"].isoformat()}) + "\n")
+            count += 1
+    return {"pages": count}
+
+
+def _parquet(job: StoredJob, output: Path | None) -> dict[str, int]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    texts = ("url", "content_mime_type", "content_charset", "title", "text")
+    schema = pa.schema(
+        [
+            *((name, pa.string()) for name in texts[:1]),
+            ("fetch_time", pa.timestamp("us", "UTC")),
+            ("fetch_status", pa.int16()),
+            *((name, pa.string()) for name in texts[1:]),
+        ]
+    )
+    count, rows = 0, _pages(job)
+    with pq.ParquetWriter(output, schema, compression="zstd") as writer:
+        while batch := list(islice(rows, _ROWS)):
+            writer.write_table(pa.Table.from_pylist(batch, schema))
+            count += len(batch)
+    return {"pages": count}
+
+
+def _edges(job: StoredJob, output: Path | None) -> dict[str, int]:
+    table = job.query(_EDGES)
+    with _stream(output) as file:
+        for batch in table.to_batches():
+            columns = [column.to_pylist() for column in batch.columns]
+            file.writelines(
+                f"{source}\t{target}\t{links}\n" for source, target, links in zip(*columns, strict=True)
+            )
+    return {"edges": len(table)}
+
+
+def _npz(job: StoredJob, output: Path | None) -> dict[str, int]:
+    """The out-links of domains in compressed sparse rows: `indices[indptr[i]:indptr[i + 1]]` are those of
+    domain i, whose name is line i of the file of names."""
+    import numpy as np
+
+    assert output is not None
+    table = job.query(_EDGES)
+    names, numbers = np.unique(
+        np.concatenate([table["source_domain"].to_numpy(), table["target_domain"].to_numpy()]).astype(str),
+        return_inverse=True,
+    )
+    sources, targets = numbers[: len(table)], numbers[len(table) :]
+    order = np.lexsort((targets, sources))
+    counts = np.bincount(sources, minlength=len(names))
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    with output.open("wb") as file:
+        np.savez_compressed(file, indptr=indptr, indices=targets[order].astype(np.int32))
+    output.with_suffix(".names.txt").write_text("".join(f"{name}\n" for name in names), "utf-8")
+    return {"domains": len(names), "edges": len(table)}

@@ -1,0 +1,59 @@
+"""`barkspider show`: what a crawl holds of a URL."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from barkspider.cli.query import printable
+from barkspider.core.errors import UsageError
+
+
+def show(
+    job: Annotated[Path, typer.Argument(help="The folder of a crawl; it may be running.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="The page to show.")],
+    body: Annotated[bool, typer.Option("--body", help="Print the page itself, decoded.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Print the exact bytes that the server sent.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print what is known as one JSON object.")] = False,
+) -> int:
+    """Show what a crawl has stored of a URL: the newest capture, and how many there are.
+
+    Example: barkspider show jobs/mine https://example.org/ --body
+    """
+    if body + raw + json_ > 1:
+        raise UsageError("--body, --raw and --json exclude each other; choose one")
+    from barkspider.engine import open_job
+
+    opened = open_job(job)
+    page = opened.page(url)
+    if raw:
+        sys.stdout.buffer.write(page.raw)
+    elif body:
+        text = page.markup
+        print("".join(c if c in "\n\t" else printable(c) for c in text) if sys.stdout.isatty() else text)
+    else:
+        captures = opened.captures(url)
+        newest = captures[-1]
+        known = {
+            "url": page.url,
+            "time": page.time.isoformat(),
+            "status": page.status,
+            "type": page.header("content-type"),
+            "charset": page.charset if page.is_html else "",
+            "title": page.title if page.is_html else "",
+            "bytes": len(page.body),
+            "digest": newest.get("digest", ""),
+            "revisit": page.revisit,
+            "record": f"{newest['filename']} at {newest['offset']}, {newest['length']} bytes",
+            "captures": len(captures),
+        }
+        if json_:
+            print(json.dumps({**known, "headers": page.headers, "index": captures}))
+        else:
+            for name, value in known.items():
+                print(f"{name:10} {printable(value)}")
+    return 0

@@ -1,0 +1,195 @@
+"""A crawl read back: its tables, its pages, what it holds of a URL. The crawl may still be running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import httptools
+import pyarrow as pa
+
+from barkspider.archive import Record, WarcFile, open_table, warc_files
+from barkspider.archive.captures import captures, read_capture, whole_response
+from barkspider.archive.schemas import SCHEMAS
+from barkspider.core.errors import JobError, StorageError, UrlError, UsageError
+from barkspider.core.load import load_settings
+from barkspider.core.settings import Page as PageSettings
+from barkspider.core.settings import Settings
+from barkspider.fetch.decoding import decode as unpack
+from barkspider.page import Page, PageReader, find_charset, is_html
+from barkspider.page.charset import decode
+from barkspider.storage.env import Env
+from barkspider.url import Domains, Normaliser, parse
+
+
+@dataclass(frozen=True)
+class StoredPage:
+    """An exchange of the archive. `body` has its transfer and content codings taken off."""
+
+    url: str
+    time: datetime
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+    raw: bytes
+    revisit: bool
+
+    def header(self, name: str) -> str:
+        """The first header of this name, or ""."""
+        return next((value for key, value in self.headers if key.lower() == name.lower()), "")
+
+    @property
+    def is_html(self) -> bool:
+        """Whether the body is HTML, by what the server says and by what it is."""
+        return is_html(self.header("content-type") or None, self.body)
+
+    @cached_property
+    def charset(self) -> str:
+        """The encoding of the body, by its WHATWG name."""
+        return find_charset(self.body, self.header("content-type") or None)
+
+    @cached_property
+    def markup(self) -> str:
+        """The body as characters."""
+        return decode(self.body, self.charset)
+
+    @cached_property
+    def read(self) -> Page:
+        """What reading the page shows: its links, title, description, language."""
+        return _reader().read(self.body, self.header("content-type") or None, self.url)
+
+    @property
+    def title(self) -> str:
+        """The title of an HTML page, or ""."""
+        return self.read.title
+
+    @property
+    def text(self) -> str:
+        """The text of an HTML page without markup, or the body as it is."""
+        if not self.is_html:
+            return self.markup
+        return _reader().text(self.body, self.header("content-type") or None)
+
+
+@cache
+def _reader() -> PageReader:
+    return PageReader(PageSettings())
+
+
+def open_job(path: Path | str) -> StoredJob:
+    """Open the folder of a crawl to read from it.
+
+    job = barkspider.open_job("jobs/example")
+    job.query("SELECT fetch_status, count(*) FROM pages GROUP BY ALL").to_pylist()
+    for page in job.pages():
+        print(page.url, page.title)
+    """
+    return StoredJob(Path(path))
+
+
+class StoredJob:
+    """A job to read from; it holds nothing open and takes no lock. One thread."""
+
+    def __init__(self, path: Path) -> None:
+        if not (path / "settings.toml").is_file():
+            raise JobError(f"{path} is not the folder of a crawl; name one that `barkspider crawl` made")
+        self.path, self.archive = path, path / "archive"
+        self._env = Env()
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings that the crawl was given."""
+        return load_settings(file=self.path / "settings.toml")
+
+    def query(self, sql: str) -> pa.Table:
+        """The answer to a SELECT over pages, links, domains, robots, errors and duplicates."""
+        from barkspider.archive.views import ask  # here: a crawl does not wait for DuckDB to load
+
+        return ask(self._env, self.archive, sql)
+
+    def table(self, name: str) -> pa.Table:
+        """A whole table, in memory."""
+        if name not in SCHEMAS:
+            raise UsageError(f"there is no table {name!r}; there are {', '.join(SCHEMAS)}")
+        return open_table(self._env, self.archive, name).read()
+
+    def pages(self, prefix: str = "pages") -> Iterator[StoredPage]:
+        """Every exchange in the order it was archived; with `prefix` robots, those of robots.txt."""
+        for path in warc_files(self._env, self.archive, f"{prefix}-"):
+            with WarcFile.find(self._env, path) as file:
+                for record in file:
+                    if record.kind in ("response", "revisit"):
+                        yield self._page(record)
+
+    def captures(self, url: str) -> list[dict[str, Any]]:
+        """What the index says of a URL, oldest first; the URL may be written in any way."""
+        return captures(self._env, self.archive, self._canonical(url))
+
+    def page(self, url: str) -> StoredPage:
+        """The newest exchange of a URL; raises `UsageError` when there is none."""
+        found = self.captures(url)
+        if not found:
+            raise UsageError(f"{url} is not in {self.archive}")
+        return self._page(read_capture(self._env, self.archive, found[-1]))
+
+    def _canonical(self, url: str) -> str:
+        """The URL as the crawl would have normalised it, or exactly as written if only that was fetched."""
+        try:
+            written = str(parse(url).with_fragment(None))
+            if not written.startswith(("http://", "https://")):
+                raise UrlError("scheme")
+            rules = self.settings.url
+            normal = Normaliser(rules, Domains(rules.private_suffixes))(url)
+        except UrlError as error:
+            raise UsageError(f"{url!r} is not a URL ({error.reason})") from error
+        return written if captures(self._env, self.archive, written) else normal
+
+    def _page(self, record: Record) -> StoredPage:
+        try:
+            raw = whole_response(self._env, self.archive, record)
+        except StorageError:
+            raw = record.block  # its original was moved away: what is here is the header
+        reading = _Reading()
+        parser = httptools.HttpResponseParser(reading)
+        try:
+            parser.feed_data(raw)
+            reading.status = parser.get_status_code()
+        except httptools.HttpParserError:
+            pass  # it was cut, or is not quite HTTP: what could be read is there
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in reading.headers]
+        packed = ",".join(value for name, value in headers if name.lower() == "content-encoding")
+        limits = self.settings.fetch
+        body, _ = unpack(
+            b"".join(reading.body), packed, replace(limits, max_decoded=max(limits.max_decoded, len(raw)))
+        )
+        return StoredPage(
+            record.url,
+            datetime.fromisoformat(record.header["warc-date"]),
+            reading.status,
+            headers,
+            body,
+            raw,
+            record.kind == "revisit",
+        )
+
+
+class _Reading:
+    """What httptools tells of a response; an interim one before it is forgotten."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.body: list[bytes] = []
+
+    def on_message_begin(self) -> None:
+        self.headers, self.body = [], []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name, value))
+
+    def on_body(self, body: bytes) -> None:
+        self.body.append(body)
