@@ -28,10 +28,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from barkspider.model import irlbot
+from barkspider.model.irlbot import UrlStream
 from barkspider.storage.counters import Counters
 from barkspider.storage.drum import CHECK_UPDATE, Drum
 from barkspider.storage.env import Env
-from barkspider.storage.sizing import Sizing, overhead
+from barkspider.storage.sizing import Sizing
 from benchmarks._databases import PEERS
 
 Keys = npt.NDArray[np.uint64]
@@ -249,7 +251,7 @@ def _measure_overhead(_: int) -> dict[str, Any]:
     known, rows = 1_000_000, 3_000_000
     disk = rows * (8 + _STORED) // 24
     figures: dict[str, Any] = {}
-    expected = overhead(rows, 1 / 9, known, _STORED, disk, 1e18, 1)
+    expected = irlbot.drum(UrlStream(rows, 1 / 9, known, _STORED), ram=1e18, disk=disk)
     for name, front in (("measured", 0), ("with_front", 4_000_000)):
         with tempfile.TemporaryDirectory() as folder:
             drum = Drum(

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barkspider.core.errors import SettingsError, StorageError
+from barkspider.model.irlbot import UrlStream, drum_best_disk
 from barkspider.storage.columns import Texts, join, pack, unpack
 from barkspider.storage.frontset import FrontSet
 from barkspider.storage.kernels import insert_keys, sort_rows
-from barkspider.storage.sizing import KEY, POINTER, Sizing, best_disk, overhead
+from barkspider.storage.sizing import KEY, POINTER, Sizing
 
 any_key = st.one_of(st.integers(0, 50), st.integers(0, 2**64 - 1), st.sampled_from([0, 2**64 - 1]))
 
@@ -82,23 +83,6 @@ def test_the_front_set_never_invents(batches: list[list[int]], size: int) -> Non
 
 
 # Tables 2 and 3 of the paper, with decimal gigabytes and M = 2^18 bytes; DRUM comes out within 2%.
-@pytest.mark.parametrize(
-    ("pages", "printed"), [(8e8, 2.26), (8e9, 2.35), (8e10, 3.3), (8e11, 12.5), (8e12, 104)]
-)
-def test_equation_5_gives_table_2(pages: float, printed: float) -> None:
-    alpha = overhead(59 * pages, 1 / 9, 100e6, 110, 4.39e12, 1e9, 2**18)
-    assert alpha == pytest.approx(printed, rel=0.02)
-
-
-@pytest.mark.parametrize(
-    ("pages", "ram", "printed"), [(8e8, 4e9, 2.30), (8e9, 4e9, 2.7), (8e11, 8e9, 3.3), (8e12, 8e9, 3.7)]
-)
-def test_equation_5_gives_table_3(pages: float, ram: float, printed: float) -> None:
-    n = 59 * pages
-    disk = max(n * 8 / 9, 1e12)
-    assert overhead(n, 1 / 9, 100e6, 110, disk, ram, 2**18) == pytest.approx(printed, rel=0.03)
-
-
 @pytest.mark.parametrize("ram", [1 << 16, 10**7, 10**9, 10**10])
 @pytest.mark.parametrize("disk", [1 << 16, 10**9, 10**11, 10**13])
 def test_sizing_keeps_to_ram_and_disk_with_few_buckets(ram: int, disk: int) -> None:
@@ -106,7 +90,7 @@ def test_sizing_keeps_to_ram_and_disk_with_few_buckets(ram: int, disk: int) -> N
     used = 2 * sizing.buffer * sizing.buckets + sizing.bucket_bytes * (KEY + POINTER) // KEY
     assert used <= ram + KEY + POINTER
     assert sizing.buckets * sizing.bucket_bytes * (KEY + 80) // KEY <= disk + 100 * sizing.buckets
-    if disk < best_disk(ram, 80, 2**18, pointer=POINTER) / 8:
+    if disk < drum_best_disk(UrlStream(1, url=80, pointer=POINTER), ram) / 8:
         half = ram - 2 * sizing.buffer * (sizing.buckets // 2)
         room = half * KEY // (KEY + POINTER) * (sizing.buckets // 2)
         assert sizing.buckets == 1 or room * (KEY + 80) // KEY < disk

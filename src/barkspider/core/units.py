@@ -1,4 +1,4 @@
-"""Quantities as people write them: `40s`, `1h30m`, `2MB`, and back.
+"""Quantities as people write them: `40s`, `1h30m`, `2MB`, `500MB/s`, `8B` pages, and back.
 
 Sizes are decimal (1 KB = 1,000 bytes) with binary forms beside them (1 KiB = 1,024 bytes).
 """
@@ -15,10 +15,13 @@ _BYTES: dict[str, int] = {"B": 1} | {
     for power, prefix in enumerate("KMGT", start=1)
     for suffix, base in (("B", 1000), ("iB", 1024))
 }
+_COUNTS = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _MOST_SECONDS = 100 * 366 * 86400.0
 _MOST_BYTES = 1e18
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?i?B)", re.ASCII)
+_BITS = re.compile(r"(\d+(?:\.\d+)?) ?([KMGT]?)b/s", re.ASCII)
+_COUNT = re.compile(r"(\d+(?:\.\d+)?(?:[eE][-+]?\d{1,2})?) ?([KMBT]?)", re.ASCII)
 
 
 def parse_duration(text: str) -> float:
@@ -78,3 +81,30 @@ def format_size(size: int) -> str:
         if size and size % length == 0:
             return f"{size // length}{unit}"
     return f"{size}B"
+
+
+def parse_speed(text: str) -> float:
+    """Bytes a second in a text such as `500MB/s`, or `1Gb/s`, which counts bits.
+
+    >>> parse_speed("500MB/s"), parse_speed("1Gb/s")
+    (500000000.0, 125000000.0)
+    """
+    size, _, per = text.rpartition("/")
+    if per == "s" and _SIZE.fullmatch(size):
+        return float(parse_size(size))
+    match = _BITS.fullmatch(text)
+    if match is None:
+        raise SettingsError(f"{text!r} is not a speed; write it like 500MB/s, or 1Gb/s for bits")
+    return float(match[1]) * _BYTES[match[2] + "B"] / 8
+
+
+def parse_count(text: str) -> float:
+    """A number of things in a text such as `8e9`, `8B` (billion), `1.5M` or `20000`.
+
+    >>> parse_count("8e9"), parse_count("1.5M")
+    (8000000000.0, 1500000.0)
+    """
+    match = _COUNT.fullmatch(text)
+    if match is None:
+        raise SettingsError(f"{text!r} is not a number; write it like 20000, 1.5M, 8B or 8e9")
+    return float(match[1]) * _COUNTS[match[2]]

@@ -1,4 +1,4 @@
-"""How many buckets, how large: the model of IRLbot's section 4.4, from RAM and disk.
+"""How many buckets, how large: from RAM and disk, by the model of IRLbot's section 4.4 (`model.irlbot`).
 
 H is the bytes of a key with its value, b those of the aux, P what the bucket buffer needs beside each
 (key, value) pair while it is sorted. The paper counts a pointer of 4 bytes for P; here it is 13: the
@@ -75,38 +75,3 @@ class Sizing:
             format_size(best.bucket_bytes * best.buckets * (pair + aux) // pair),
         )
         return best
-
-
-def overhead(
-    n: float,
-    p: float,
-    known: float,
-    b: float,
-    disk: float,
-    ram: float,
-    m: float,
-    h: float = KEY,
-    pointer: float = 4,
-) -> float:
-    """α(n, R) of equation (5): how often each byte of aux is moved, for `n` rows of which `p` are new,
-    when `known` keys are stored at the start.
-
-    The first row of Table 2 with decimal gigabytes and M = 256 KiB:
-
-    >>> round(overhead(59 * 800e6, 1 / 9, 100e6, 110, 4.39e12, 1e9, 2**18), 2)
-    2.27
-    """
-    passes = 2 * known * h + p * h * n
-    floor = 2 + p + 2 * h / b
-    if ram**2 < 8 * m * disk * (h + pointer) / (h + b):
-        return 8 * m * (h + pointer) * passes / (b * ram**2) + floor
-    return (h + b) * passes / (b * disk) + floor
-
-
-def best_disk(ram: float, b: float, m: float, h: float = KEY, pointer: float = 4) -> float:
-    """D_opt of equation (6): more disk than this cannot be used with so much RAM.
-
-    >>> round(best_disk(1e9, 110, 2**18) / 1e12, 1), round(best_disk(2e9, 110, 2**18) / 1e12, 1)
-    (4.7, 18.8)
-    """
-    return ram**2 * (h + b) / (8 * m * (h + pointer))
