@@ -12,6 +12,8 @@ from barkspider.cli.demo import demo
 from barkspider.cli.drum import drum_app
 from barkspider.cli.export import export
 from barkspider.cli.fetch import fetch
+from barkspider.cli.papers import papers
+from barkspider.cli.plan import plan
 from barkspider.cli.query import query
 from barkspider.cli.show import show
 from barkspider.cli.web import web
@@ -30,6 +32,8 @@ app.command()(show)
 app.command()(query)
 app.command()(export)
 app.command()(web)
+app.command()(plan)
+app.command()(papers)
 app.add_typer(drum_app, name="drum")
 
 

@@ -1,0 +1,45 @@
+"""Pictures as files: .svg, .png or .pdf, without a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from barkspider.core.errors import UsageError
+from barkspider.model.comparison import Picture
+
+# What can be written, and how its date is left out.
+_UNDATED: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
+
+
+def check_format(path: Path) -> Path:
+    """The same path, if a picture can be written under that name."""
+    if path.suffix.lower() not in _UNDATED:
+        raise UsageError(f"{path} is no name for a picture; let it end in .svg, .png or .pdf")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path.parent} is not a folder; make it first, or write the picture elsewhere")
+    return path
+
+
+def draw(pictures: Sequence[Picture], path: Path) -> None:
+    """Write pictures side by side into one file; the same pictures give the same bytes."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    # Without a salt, an SVG file differs from run to run.
+    with rc_context({"svg.hashsalt": "barkspider", "svg.fonttype": "none", "font.size": 9}):
+        figure = Figure(figsize=(6.4 * len(pictures), 4.2), layout="constrained")
+        for place, picture in enumerate(pictures, start=1):
+            axes = figure.add_subplot(1, len(pictures), place)
+            colours: dict[str, str] = {}
+            for line in picture.lines:
+                label = "_nolegend_" if line.name in colours else line.name
+                colour = colours.setdefault(line.name, f"C{len(colours)}")
+                axes.plot(
+                    line.x, line.y, "o" if line.points else "-", color=colour, markersize=5, label=label
+                )
+            axes.plot([], [], "o", color="0.4", markersize=5, label=picture.points)
+            axes.set(xscale="log", yscale="log", xlabel=picture.x, ylabel=picture.y, title=picture.title)
+            axes.grid(alpha=0.3)
+            axes.legend(frameon=False)
+        figure.savefig(path, dpi=150, metadata=_UNDATED[path.suffix.lower()])
