@@ -260,6 +260,15 @@ def test_a_long_answer_comes_over_tcp_and_is_cut_to_what_is_of_use() -> None:
     bench(lambda *_: many, test)
 
 
+def test_the_addresses_of_a_name_take_turns() -> None:
+    async def test(bench: Bench) -> None:
+        first = [(await bench.resolve("a.example")).addresses[0] for _ in range(4)]
+        assert first == ["8.8.8.8", "9.9.9.9", "1.1.1.1", "8.8.8.8"]
+        assert len(bench.server.asked) == 1
+
+    bench(only(A, Answer(["8.8.8.8", "9.9.9.9", "1.1.1.1"])), test)
+
+
 def test_those_who_ask_for_one_name_at_a_time_share_one_query() -> None:
     async def test(bench: Bench) -> None:
         bench.server.open.clear()

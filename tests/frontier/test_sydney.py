@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barkspider.core.events import FetchPage, PageFetched
+from barkspider.core.events import FetchPage, HostResolved, Instruction, Outcome, PageFetched, ResolveHost
 from barkspider.core.load import load_settings
 from barkspider.core.records import Flag
 from barkspider.frontier import Sydney
@@ -232,6 +232,28 @@ def test_a_failing_host_is_left_alone_for_a_while(sydney: Make) -> None:
     assert times[4] < 90  # pauses of 4, 8, 16 and 32 s
     assert times[5] - times[4] >= 600
     assert frontier.counters.failed == {"connect_failed": 6}
+
+
+def test_when_nobody_is_there_the_next_address_is_tried(sydney: Make) -> None:
+    class TwoAddresses(VirtualWeb):
+        """A name whose addresses take turns; nobody is at the first."""
+
+        lookups = 0
+
+        def answer(self, now: float, instruction: Instruction) -> Outcome:
+            if isinstance(instruction, ResolveHost):
+                self.lookups += 1
+                return HostResolved(instruction, ("127.0.0.1",) if self.lookups % 2 else ("127.0.0.2",))
+            found = super().answer(now, instruction)
+            if isinstance(found, PageFetched) and found.asked.address == "127.0.0.1":
+                return PageFetched(found.asked, failure="connect_failed", temporary=True)
+            return found
+
+    web = TwoAddresses({"http://a.example/": []})
+    frontier = sydney(politeness__obey_robots=False)
+    web.run(frontier, batch("http://a.example/"))
+    assert frontier.counters.pages == 1
+    assert [address for _, _, address, _ in web.requests] == ["127.0.0.1", "127.0.0.2"]
 
 
 @pytest.mark.parametrize("error", ["dns_no_name", "dns_failure"])

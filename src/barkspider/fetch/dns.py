@@ -90,8 +90,10 @@ class Resolver:
             addresses, error, until = self._known[name]
             left = until - self._clock()
             if left > 0:
+                # Another one first each time, so that whoever comes back from a dead address gets the next.
+                self._known[name] = (addresses[1:] + addresses[:1], error, until)
                 self._known.move_to_end(name)
-                return Resolution(addresses, error, left)
+                return Resolution(self._known[name][0], error, left)
         lookup = self._lookups.get(name)
         if lookup is None:
             lookup = self._lookups[name] = asyncio.create_task(self._look_up(name))

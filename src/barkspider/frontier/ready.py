@@ -255,6 +255,8 @@ class Ready:
         self.under_way -= 1
         server = self._servers[address]
         self._pauses.answered(host, server, outcome, trouble, now)
+        if trouble and not outcome.status:
+            host.address_until = -math.inf  # nobody is there: the name may have another address
         host.state = State.IDLE
         server.busy = False
         self._list(server)
