@@ -9,7 +9,15 @@ from barkspider.core.records import UrlBatch, UrlRow
 _key = st.integers(0, 2**64 - 1)
 _byte = st.integers(0, 255)
 rows = st.lists(
-    st.builds(UrlRow, _key, _key, _key, st.integers(0, 65535), _byte, _byte, _byte, st.binary(max_size=40))
+    st.builds(
+        UrlRow,
+        *(_key, _key, _key),
+        st.integers(0, 65535),
+        *(_byte, _byte, _byte),
+        st.binary(max_size=40),
+        _key,
+        st.integers(0, 2**32 - 1),
+    )
 )
 
 

@@ -126,6 +126,8 @@ Outcome = HostResolved | RobotsFetched | PageFetched | Seeds
 class Counters:
     """What became of every URL. `discovered` equals the sum of all the others at every moment.
 
+    `queued` URLs wait for their hosts, `deferred` ones on disk for their turn to be queued.
+
     A link that a full queue drops is not remembered as seen, so it counts again, in `discovered` and in
     `dropped`, each time it turns up.
     """
@@ -134,6 +136,7 @@ class Counters:
     pages: int = 0
     redirects: int = 0
     queued: int = 0
+    deferred: int = 0
     in_flight: int = 0
     dropped: int = 0
     refused: dict[str, int] = field(default_factory=dict)
@@ -145,6 +148,7 @@ class Counters:
             self.pages
             + self.redirects
             + self.queued
+            + self.deferred
             + self.in_flight
             + self.dropped
             + sum(self.refused.values())

@@ -26,6 +26,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
     # The whole web from one server (IRLbot, sections 5 to 7).
     "irlbot": {
+        "frontier": "irlbot",
         "scope.level": "web",
         "politeness.host_delay": "40s",
         "politeness.server_delay": "1s",

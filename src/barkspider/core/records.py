@@ -8,6 +8,8 @@
 | tries | u8 | failed attempts so far |
 | flags | u8 | see `Flag` |
 | url | bytes | the normalised URL, ASCII as WHATWG serialises it |
+| parent | u64 | key of the page that linked to it, 0 for seeds |
+| found | u32 | when it was discovered, in seconds since 1970, 0 when unknown |
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ class Flag(IntFlag):
     REQUISITE = 8
     EXACT = 16  # fetched once more exactly as a redirect wrote it, past seen
     REVISIT = 32  # fetched again for links that were left over
+    DEFERRED = 64  # exceeded its domain's budget: waits in Q_F, or is on its way to be budgeted again
 
 
 class UrlRow(NamedTuple):
@@ -47,6 +50,8 @@ class UrlRow(NamedTuple):
     tries: int
     flags: int
     url: bytes
+    parent: int = 0
+    found: int = 0
 
 
 _NUMBERS: tuple[tuple[str, np.dtype[Any]], ...] = (
@@ -57,6 +62,8 @@ _NUMBERS: tuple[tuple[str, np.dtype[Any]], ...] = (
     ("hops", np.dtype("u1")),
     ("tries", np.dtype("u1")),
     ("flags", np.dtype("u1")),
+    ("parent", np.dtype("<u8")),
+    ("found", np.dtype("<u4")),
 )
 _HEAD = struct.Struct("<II")  # rows, bytes of text
 
@@ -78,6 +85,8 @@ class UrlBatch:
     tries: npt.NDArray[np.uint8]
     flags: npt.NDArray[np.uint8]
     url: pa.BinaryArray
+    parent: npt.NDArray[np.uint64]
+    found: npt.NDArray[np.uint32]
 
     def __len__(self) -> int:
         return len(self.key)
@@ -85,12 +94,10 @@ class UrlBatch:
     @classmethod
     def from_rows(cls, rows: Sequence[UrlRow]) -> UrlBatch:
         """Columns from rows."""
-        columns: Sequence[Sequence[Any]] = list(zip(*rows, strict=True)) if rows else [()] * 8
-        made: list[Any] = [
-            np.array(column, dtype) for column, (_, dtype) in zip(columns, _NUMBERS, strict=False)
-        ]
-        made.append(pa.array(columns[7], pa.binary()))
-        return cls(*made)
+        listed = zip(*rows, strict=True) if rows else [()] * len(UrlRow._fields)
+        columns = dict(zip(UrlRow._fields, listed, strict=True))
+        numbers = {name: np.array(columns[name], dtype) for name, dtype in _NUMBERS}
+        return cls(**numbers, url=pa.array(columns["url"], pa.binary()))
 
     @classmethod
     def fresh(
@@ -102,8 +109,10 @@ class UrlBatch:
         depths: list[int],
         hops: int,
         flags: int,
+        parent: int = 0,
+        found: int = 0,
     ) -> UrlBatch:
-        """URLs that were just found: never tried, all with the same hops and flags."""
+        """URLs that were just found: never tried, all from the same page at the same time."""
         count = len(urls)
         return cls(
             keys,
@@ -114,25 +123,25 @@ class UrlBatch:
             np.zeros(count, np.uint8),
             np.full(count, flags, np.uint8),
             pa.array(urls, pa.binary()),
+            np.full(count, parent, np.uint64),
+            np.full(count, found, np.uint32),
         )
 
     @classmethod
     def join(cls, batches: Sequence[UrlBatch]) -> UrlBatch:
         """One batch of several, in their order."""
-        made: list[Any] = [np.concatenate([getattr(each, name) for each in batches]) for name, _ in _NUMBERS]
-        made.append(pa.concat_arrays([each.url for each in batches]))
-        return cls(*made)
+        numbers = {name: np.concatenate([getattr(each, name) for each in batches]) for name, _ in _NUMBERS}
+        return cls(**numbers, url=pa.concat_arrays([each.url for each in batches]))
 
     def rows(self) -> list[UrlRow]:
         """Rows from columns."""
-        columns = [getattr(self, name).tolist() for name, _ in _NUMBERS]
-        return list(map(UrlRow, *columns, self.url.to_pylist()))
+        columns = [getattr(self, name) for name in UrlRow._fields]
+        return list(map(UrlRow, *(column.tolist() for column in columns)))
 
     def take(self, chosen: npt.NDArray[Any]) -> UrlBatch:
         """The rows at these positions, in this order."""
-        made: list[Any] = [getattr(self, name)[chosen] for name, _ in _NUMBERS]
-        made.append(self.url.take(pa.array(chosen)))
-        return UrlBatch(*made)
+        numbers = {name: getattr(self, name)[chosen] for name, _ in _NUMBERS}
+        return UrlBatch(**numbers, url=self.url.take(pa.array(chosen)))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> UrlBatch:
         """The rows that the mask marks; the batch itself when that is all of them."""
@@ -158,10 +167,10 @@ class UrlBatch:
         widths = sum(dtype.itemsize for _, dtype in _NUMBERS)
         if size < 0 or len(block) != _HEAD.size + count * widths + (count + 1) * 4 + size:
             raise StorageError("a block of URLs is damaged: its length is not what its head says")
-        columns: list[Any] = []
+        numbers: dict[str, Any] = {}
         place = _HEAD.size
-        for _, dtype in _NUMBERS:
-            columns.append(np.frombuffer(block, dtype, count, place))
+        for name, dtype in _NUMBERS:
+            numbers[name] = np.frombuffer(block, dtype, count, place)
             place += count * dtype.itemsize
         url = pa.Array.from_buffers(
             pa.binary(),
@@ -173,5 +182,4 @@ class UrlBatch:
             ],
         )
         url.validate(full=True)
-        columns.append(url)
-        return cls(*columns)
+        return cls(**numbers, url=url)

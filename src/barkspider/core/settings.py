@@ -284,7 +284,29 @@ class Budget:
 
     base: int = _setting(10, "B_0: the budget of a domain nobody links to", low=1)
     top: int = _setting(10_000, "The budget of the most linked domain", low=1)
-    top_domains: int = _setting(10_000, "K: how many domains get more than B_0", low=0)
+    top_domains: int = _setting(
+        10_000, "K: how many domains get more than B_0; never more than 0.03% of those known", low=0
+    )
+    function: str = _setting(
+        "irlbot",
+        "F: budget by reputation: irlbot, equal, popular, proportional, inverse, or your own as package.module:function",
+    )
+    reputation: str = _setting(
+        "indegree",
+        "What a domain's reputation is: the number of domains that link to it",
+        choices=("indegree",),
+    )
+    max_queues: int = _setting(
+        128,
+        "Most queues of URLs within budget; each takes two open files and up to 0.5 MB. 128 do for 80 billion pages",
+        low=2,
+        high=16384,
+    )
+    table: int = _size(
+        "256MiB",
+        "Memory for left-over budgets, 26 bytes a domain that waits in a queue; others then wait for a re-scan",
+        low=1024,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +378,11 @@ class Settings:
     2.0
     """
 
-    frontier: str = _setting("sydney", "Which frontier orders the crawl", choices=("sydney",))
+    frontier: str = _setting(
+        "sydney",
+        "What orders the crawl: sydney (limited memory) or irlbot (URLs on disk, budgets by reputation)",
+        choices=("sydney", "irlbot"),
+    )
     seed: int = _setting(
         0,
         "Seed of URL keys and of random choices; 0 picks one at random when the job is made",

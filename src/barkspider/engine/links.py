@@ -59,11 +59,11 @@ class LinkMaker:
         if self._from_site:
             here = split(page.url.decode()).host
             depths = [page.depth + 1 if split(url).host == here else 0 for url in urls]
-        batch = self._batch(urls, depths, 0, 0)
+        batch = self._batch(urls, depths, 0, 0, page.key)
         if not requisites:
             return batch
         needed = self._normalise.many(requisites, parse(base), self.refused)
-        also = self._batch(needed, [page.depth] * len(needed), 0, int(Flag.REQUISITE))
+        also = self._batch(needed, [page.depth] * len(needed), 0, int(Flag.REQUISITE), page.key)
         return UrlBatch.join([also, batch])
 
     def anchors(self, texts: Mapping[str, str], base: str) -> dict[str, str]:
@@ -88,7 +88,7 @@ class LinkMaker:
             self.refused[error.reason] += 1
             return None
         flags = int((source.flags & Flag.SEED) | Flag.REDIRECT)
-        batch = self._batch([url], [source.depth], min(source.hops + 1, 255), flags)
+        batch = self._batch([url], [source.depth], min(source.hops + 1, 255), flags, source.key)
         if not len(batch):
             return None
         if flags & Flag.SEED:
@@ -97,7 +97,7 @@ class LinkMaker:
         exact = str(written.with_fragment(None).with_username("").with_password(None))
         return batch.rows()[0], exact.encode()
 
-    def _batch(self, urls: list[str], depths: list[int], hops: int, flags: int) -> UrlBatch:
+    def _batch(self, urls: list[str], depths: list[int], hops: int, flags: int, parent: int = 0) -> UrlBatch:
         """The URLs that are in scope, with their keys."""
         scope, from_seed = self._scope, flags == _SEED_REDIRECT
         # The links of a page lie at a few origins: what depends on these alone is found once for each.
@@ -123,4 +123,4 @@ class LinkMaker:
         hosts, domains = [known[place][0] for place in places], [known[place][1] for place in places]
         if deepest > _MOST_DEPTH:
             depths = [min(depth, _MOST_DEPTH) for depth in depths]
-        return UrlBatch.fresh(texts, self._keys.column(texts), hosts, domains, depths, hops, flags)
+        return UrlBatch.fresh(texts, self._keys.column(texts), hosts, domains, depths, hops, flags, parent)

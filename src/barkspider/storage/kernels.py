@@ -48,7 +48,7 @@ def _memcpy(typing, target, to, source, start, count):  # type: ignore[no-untype
     return signature, generate
 
 
-_copy: Any = _memcpy
+copy: Any = _memcpy
 
 
 @nb.njit(nb.void(nb.uint64[::1], nb.uint32[::1], nb.int64, nb.int64), nogil=True, cache=True)
@@ -141,8 +141,8 @@ def _sort_run(keys, order, low, high, keys2, order2, ends):  # type: ignore[no-u
         keys2[ends[b]] = keys[i]
         order2[ends[b]] = order[i]
         ends[b] += 1
-    _copy(keys, low, keys2, 0, n)
-    _copy(order, low, order2, 0, n)
+    copy(keys, low, keys2, 0, n)
+    copy(order, low, order2, 0, n)
     start = 0
     for b in range(1 << second):
         end = ends[b]
@@ -241,10 +241,10 @@ def insert_keys(known, new_keys, new_places, merged):  # type: ignore[no-untyped
     start = 0
     for j in range(len(new_keys)):
         place = new_places[j]
-        _copy(merged, start + j, known, start, place - start)
+        copy(merged, start + j, known, start, place - start)
         merged[place + j] = new_keys[j]
         start = place
-    _copy(merged, start + len(new_keys), known, start, len(known) - start)
+    copy(merged, start + len(new_keys), known, start, len(known) - start)
 
 
 @nb.njit(nb.void(_BYTES, _PLACES, _PLACES, nb.uint8[::1], _PLACES), nogil=True, cache=True)
@@ -252,7 +252,7 @@ def gather(data, offsets, rows, out, out_offsets):  # type: ignore[no-untyped-de
     """Copy the texts of `rows` one after the other to where `out_offsets` says."""
     for j in range(len(rows)):
         start = offsets[rows[j]]
-        _copy(out, out_offsets[j], data, start, offsets[rows[j] + 1] - start)
+        copy(out, out_offsets[j], data, start, offsets[rows[j] + 1] - start)
 
 
 @nb.njit(
@@ -331,11 +331,11 @@ def scatter(  # type: ignore[no-untyped-def]
         to_keys[bucket, at] = keys[row]
         to_ops[bucket, at] = ops[row] if mixed else op
         if value_count > 0:
-            _copy(to_values, bucket * value_room + fill[bucket, 1], values, value_from, value_count)
+            copy(to_values, bucket * value_room + fill[bucket, 1], values, value_from, value_count)
         if value_size < 0:
             to_value_lengths[bucket, at] = np.uint32(value_count)
         if has_aux:
-            _copy(to_aux, bucket * aux_room + fill[bucket, 2], aux, aux_from, aux_count)
+            copy(to_aux, bucket * aux_room + fill[bucket, 2], aux, aux_from, aux_count)
             to_aux_lengths[bucket, at] = np.uint32(aux_count)
         fill[bucket, 0] = at + 1
         fill[bucket, 1] += value_count

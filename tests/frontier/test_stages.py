@@ -1,0 +1,107 @@
+"""seen, star and beast, one after the other, in one store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.core.settings import Budget
+from barkspider.frontier.beast import Beast
+from barkspider.frontier.seen import Seen
+from barkspider.frontier.star import Star
+from barkspider.storage.manifest import Store
+from barkspider.storage.sizing import Sizing
+from tests.storage.faulty import FaultyEnv
+
+FOLDER = Path("/job")
+SMALL = Sizing(2, 4096, 1000, 1 << 20)
+BUDGET = Budget(base=2, max_queues=8)
+
+
+def row(number: int) -> UrlRow:
+    return UrlRow(number << 12, 1, number % 5, 1, 0, 0, 0, b"http://%d/" % number, number // 2 << 12, 7)
+
+
+class Stages:
+    """The disk part of a frontier: links in, URLs out."""
+
+    def __init__(self, env: FaultyEnv) -> None:
+        self.env, self.store = env, Store.open(env, FOLDER)
+        self.seen = Seen(env, FOLDER, sizing=SMALL, background=False, state=self.store.state("seen"))
+        self.star = Star(
+            env, FOLDER, BUDGET, sizing=SMALL, edge_sizing=SMALL, background=False, state=self.store.state
+        )
+        self.beast = Beast(env, FOLDER, BUDGET, state=self.store.state("beast"))
+        for structure in (self.seen, *self.star.structures, self.beast):
+            self.store.add(structure)
+
+    def feed(self, numbers: list[int]) -> None:
+        """Links, each from a page of the domain before its own."""
+        batch = UrlBatch.from_rows([row(number) for number in numbers])
+        self.star.add_edges(batch.pld_key - batch.pld_key % 2, batch.pld_key)
+        self.seen.feed(batch)
+
+    def move(self) -> None:
+        """Hand on what came out of each stage."""
+        for batch in self.seen.unique():
+            self.star.check(batch)
+        for batch in self.beast.rescanned():
+            self.star.check(batch)
+        for batch, budgets in self.star.budgeted():
+            self.beast.put(batch, budgets)
+
+    def take(self, most: int) -> list[UrlRow]:
+        return self.beast.take(most).rows()
+
+    def drain(self) -> list[UrlRow]:
+        """Everything, whatever merges it takes."""
+        found, idle = list[UrlRow](), 0
+        while idle < 3:
+            self.seen.merge()
+            self.move()
+            self.star.merge()
+            self.move()
+            taken = self.take(1000)
+            found += taken
+            idle = 0 if taken else idle + 1
+        return found
+
+
+events = st.one_of(
+    st.lists(st.integers(0, 80), min_size=1, max_size=60),
+    st.sampled_from(["seen", "star", "move", "take", "take", "commit", "drop", "keep", "random"]),
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(events, max_size=25))
+def test_every_url_comes_out_once_whatever_happens(script: list[Any]) -> None:
+    stages, fed, out = Stages(FaultyEnv()), set[int](), list[UrlRow]()
+    safe: tuple[set[int], list[UrlRow]] = (set(), [])
+    for event in script:
+        if isinstance(event, list):
+            stages.feed(event)
+            fed |= set(event)
+        elif event == "seen":
+            stages.seen.merge()
+        elif event == "star":
+            stages.star.merge()
+        elif event == "move":
+            stages.move()
+        elif event == "take":
+            out += stages.take(20)
+        elif event == "commit":
+            stages.store.commit()
+            safe = set(fed), list(out)
+        else:
+            stages = Stages(stages.env.crash(event, Random(1)))
+            fed, out = set(safe[0]), list(safe[1])
+    out += stages.drain()
+    assert sorted(out) == [row(number) for number in sorted(fed)]
+    assert len(stages.seen) == len(fed)
+    assert len(stages.beast) == stages.beast.awaited == 0
