@@ -26,6 +26,13 @@ class Run:
     job: Path
 
 
+FRONTIERS = {
+    "breadth-first": ["sydney.sample=0"],
+    "sydney": ["sydney.sample=16"],
+    "irlbot": ["frontier=irlbot", "budget.base=3"],
+}
+
+
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWeb]:
     with running_web(SPEC, https=True, log_path=tmp_path_factory.mktemp("web") / "requests.log") as web:
@@ -33,13 +40,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWeb]:
 
 
 @pytest.fixture(scope="module")
-def runs(served: RunningWeb, tmp_path_factory: pytest.TempPathFactory) -> dict[int, Run]:
-    """The same crawl with t = 0 (breadth-first), 8 and 16."""
+def runs(served: RunningWeb, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    """The same crawl in every order."""
     found = {}
     before = 0
-    for sample in (0, 8, 16):
-        options = [f"{name}={value}" for name, value in served.settings().items()]
-        options += ["scope.level=web", "seed=5", f"sydney.sample={sample}"]
+    for name, chosen in FRONTIERS.items():
+        options = [f"{setting}={value}" for setting, value in served.settings().items()]
+        options += ["scope.level=web", "seed=5", *chosen]
         options += [
             f"politeness.host_delay={HOST_DELAY * 1000:g}ms",
             f"politeness.server_delay={SERVER_DELAY * 1000:g}ms",
@@ -49,17 +56,17 @@ def runs(served: RunningWeb, tmp_path_factory: pytest.TempPathFactory) -> dict[i
         statistics = crawl(served.web.seeds(1), job, load_settings(options=options))
         assert served.log_path is not None
         requests = read_log(served.log_path)
-        found[sample] = Run(statistics, requests[before:], job)
+        found[name] = Run(statistics, requests[before:], job)
         before = len(requests)
-    print("largest queue by t:", {sample: run.statistics.queue_max for sample, run in found.items()})
+    print("largest queue:", {name: run.statistics.queue_max for name, run in found.items()})
     return found
 
 
-@pytest.mark.parametrize("sample", [0, 8, 16])
+@pytest.mark.parametrize("name", FRONTIERS)
 def test_exactly_the_reachable_and_allowed_pages_are_fetched(
-    served: RunningWeb, runs: dict[int, Run], sample: int
+    served: RunningWeb, runs: dict[str, Run], name: str
 ) -> None:
-    run, truth = runs[sample], served.web.reachable_urls(served.web.seeds(1))
+    run, truth = runs[name], served.web.reachable_urls(served.web.seeds(1))
     assert len(truth) > 15_000
     pages = Counter(archived(run.job, "pages"))
     assert set(pages) == truth
@@ -69,13 +76,13 @@ def test_exactly_the_reachable_and_allowed_pages_are_fetched(
     assert run.statistics.failed == {}
 
 
-@pytest.mark.parametrize("sample", [0, 8, 16])
+@pytest.mark.parametrize("name", FRONTIERS)
 def test_the_servers_saw_nothing_else_and_nothing_disallowed(
-    served: RunningWeb, runs: dict[int, Run], sample: int
+    served: RunningWeb, runs: dict[str, Run], name: str
 ) -> None:
-    requests = runs[sample].requests
+    requests = runs[name].requests
     pages = Counter((entry.host, entry.path) for entry in requests if not _is_robots(entry))
-    assert len(pages) == runs[sample].statistics.pages
+    assert len(pages) == runs[name].statistics.pages
     assert max(pages.values()) == 1
     assert all(entry.status == 200 for entry in requests if not _is_robots(entry))
     asked = Counter(entry.host for entry in requests if entry.path == "/robots.txt")
@@ -83,14 +90,14 @@ def test_the_servers_saw_nothing_else_and_nothing_disallowed(
     assert max(asked.values()) == 1
 
 
-@pytest.mark.parametrize("sample", [0, 8, 16])
+@pytest.mark.parametrize("name", FRONTIERS)
 def test_no_host_and_no_server_was_asked_too_soon(
-    served: RunningWeb, runs: dict[int, Run], sample: int
+    served: RunningWeb, runs: dict[str, Run], name: str
 ) -> None:
     last_host: dict[str, float] = {}
     last_server: dict[str, float] = {}
     shortest_host = shortest_server = math.inf
-    for entry in runs[sample].requests:
+    for entry in runs[name].requests:
         delay = max(HOST_DELAY, served.web.crawl_delay(entry.host) or 0.0)
         # Before its robots.txt arrived nobody could know of a Crawl-delay; after it, it holds.
         shortest_host = min(shortest_host, (entry.time - last_host.get(entry.host, -math.inf)) / delay)
@@ -100,22 +107,20 @@ def test_no_host_and_no_server_was_asked_too_soon(
     assert shortest_server >= SERVER_DELAY
 
 
-def test_sampling_keeps_the_largest_queue_smaller(runs: dict[int, Run]) -> None:
-    largest = {sample: run.statistics.queue_max for sample, run in runs.items()}
-    assert largest[8] < largest[0]
-    assert largest[16] < largest[0]
+def test_sampling_keeps_the_largest_queue_smaller(runs: dict[str, Run]) -> None:
+    assert runs["sydney"].statistics.queue_max < runs["breadth-first"].statistics.queue_max
 
 
-def test_the_counters_add_up(runs: dict[int, Run]) -> None:
+def test_the_counters_add_up(runs: dict[str, Run]) -> None:
     for run in runs.values():
         one = run.statistics
-        ends = one.pages + one.redirects + one.queued + one.in_flight + one.dropped
+        ends = one.pages + one.redirects + one.queued + one.deferred + one.in_flight + one.dropped
         assert one.discovered == ends + sum(one.refused.values()) + sum(one.failed.values())
         assert one.unique_urls == one.discovered
         assert one.refused["robots"] > 0
 
 
-def test_every_warc_is_sound(runs: dict[int, Run]) -> None:
+def test_every_warc_is_sound(runs: dict[str, Run]) -> None:
     for run in runs.values():
         assert check_warcs(run.job) >= 2 * run.statistics.pages
 

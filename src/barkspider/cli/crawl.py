@@ -60,8 +60,6 @@ def crawl(
     settings = load_settings(preset, config, options)
     if allow_network:
         settings = replace(settings, {"network.allow": [*settings.network.allow, *allow_network]})
-    if preset == "irlbot":
-        typer.echo("barkspider: the sydney frontier has no budgets; budget.* is without effect", err=True)
     from barkspider.cli.run import reasons, run_crawl  # loads the kernels: not for a wrong option
     from barkspider.engine import canonical_seeds
 

@@ -99,8 +99,8 @@ def picture(now: Statistics, title: str, rate: float) -> Group:
     table.add_row(
         "queue",
         f"{gauges['primary']:,}",
-        "second queue",
-        f"{gauges['secondary']:,} pages",
+        "on disk",
+        f"{gauges['secondary']:,}",
         "in flight",
         f"{now.in_flight:,}",
     )
@@ -124,7 +124,7 @@ def summary(statistics: Statistics, title: str) -> Table:
         "pages": f"{statistics.pages:,} in {statistics.seconds:.1f} s ({statistics.pages_per_second:,.0f} a second)",
         "volume": f"{volume(statistics.bytes)}, {statistics.links:,} links",
         "URLs": f"{statistics.unique_urls:,} found, {statistics.queued:,} still queued, "
-        f"{statistics.gauges['secondary']:,} pages in the second queue",
+        f"{statistics.gauges['secondary']:,} {'URLs' if statistics.deferred else 'pages with URLs'} on disk",
         "hosts": f"{statistics.gauges['hosts']:,}, {statistics.robots_files:,} robots.txt",
         "largest queue": f"{statistics.queue_max:,}",
         "redirects": f"{statistics.redirects:,}",

@@ -38,7 +38,7 @@ from barkspider.engine.preflight import canonical_seeds, check_hosts
 from barkspider.engine.reading import Reader
 from barkspider.engine.statistics import Statistics, Tally
 from barkspider.fetch import Fetcher, user_agent
-from barkspider.frontier import Sydney
+from barkspider.frontier import Irlbot, Sydney
 from barkspider.storage.env import Env
 
 _FLUSH_INTERVAL = 1.0  # seconds
@@ -82,7 +82,8 @@ class Crawl:
         self._job, self._clock = job, clock or SystemClock()
         self._tally = Tally()
         self._links = LinkMaker(settings, seeds)
-        self._frontier: Frontier = Sydney(settings, job.env, job.queues)
+        chosen = Irlbot if settings.frontier == "irlbot" else Sydney
+        self._frontier: Frontier = chosen(settings, job.env, job.queues)
         self._fetcher = Fetcher(settings)
         info = {
             "software": user_agent(settings.agent),

@@ -15,7 +15,7 @@ from barkspider.core.events import Counters
 class Statistics:
     """A moment of a crawl. Rates are over the whole time; `refused` and `failed` are by reason.
 
-    `discovered` = `pages` + `redirects` + `queued` + `in_flight` + all `refused` + all `failed` + `dropped`.
+    `discovered` = `pages` + `redirects` + `queued` + `deferred` + `in_flight` + all `refused` + all `failed` + `dropped`.
     `out_of_scope` counts links that never became URLs of this crawl, `robots_failed` requests for a robots.txt
     that were not answered or answered with an error, `rejected` pages that a classifier did not keep, all by
     reason.
@@ -33,6 +33,7 @@ class Statistics:
     discovered: int
     redirects: int
     queued: int
+    deferred: int
     in_flight: int
     dropped: int
     refused: dict[str, int]
@@ -81,6 +82,7 @@ class Tally:
             discovered=counters.discovered,
             redirects=counters.redirects,
             queued=counters.queued,
+            deferred=counters.deferred,
             in_flight=counters.in_flight,
             dropped=counters.dropped,
             refused=dict(counters.refused),

@@ -11,6 +11,7 @@ The engine calls `step(now, outcomes)` and gets instructions and the time of its
 the decision kernels that simulations share.
 """
 
+from barkspider.frontier.irlbot import Irlbot
 from barkspider.frontier.sydney import Sydney
 
-__all__ = ["Sydney"]
+__all__ = ["Irlbot", "Sydney"]

@@ -1,0 +1,114 @@
+"""The frontier of IRLbot on a virtual clock: every page once, politely, whatever waits on disk."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barkspider.core.load import load_settings
+from barkspider.frontier import Irlbot
+from barkspider.storage.env import Env
+from tests.frontier.test_sydney import random_web
+from tests.frontier.virtual import Failure, VirtualWeb, batch
+
+Make = Callable[..., Irlbot]
+
+
+@pytest.fixture
+def irlbot(tmp_path: Path) -> Iterator[Make]:
+    made = []
+
+    def make(**changes: Any) -> Irlbot:
+        names = {"seed": 1, **{name.replace("__", "."): value for name, value in changes.items()}}
+        made.append(
+            Irlbot(load_settings(overrides=names), Env(), tmp_path / str(len(made)), background=False)
+        )
+        return made[-1]
+
+    yield make
+    for frontier in made:
+        frontier.close()
+
+
+@pytest.mark.parametrize("base", [1, 10])
+def test_every_page_is_fetched_once(irlbot: Make, base: int) -> None:
+    pages = random_web(hosts=20, pages=300, links=8, seed=1)
+    web = VirtualWeb(pages)
+    frontier = irlbot(budget__base=base)
+    web.run(frontier, batch(next(iter(pages))))
+    assert Counter(web.fetched()) == Counter(list(pages))
+    assert (frontier.counters.pages, frontier.counters.deferred) == (300, 0)
+    assert frontier.gauges()["edges"] > 0 or base == 10
+
+
+def test_delays_hold_between_requests_to_a_host_and_to_a_server(irlbot: Make) -> None:
+    pages = random_web(hosts=6, pages=60, links=5, seed=3)
+    web = VirtualWeb(pages, servers={f"h{number}.example": f"127.0.0.{number % 2}" for number in range(6)})
+    web.run(irlbot(), batch(next(iter(pages))))
+    assert web.closest(1) >= 2.0
+    assert web.closest(2) >= 1.0
+
+
+def test_a_site_of_ten_pages_ends_by_itself(irlbot: Make) -> None:
+    """No stage waits for a batch to fill: with pauses of nothing it takes less than a second of the clock."""
+    urls = [f"http://a.example/{number}" for number in range(10)]
+    web = VirtualWeb(dict.fromkeys(urls, urls))
+    took = web.run(irlbot(politeness__host_delay="0s", politeness__server_delay="0s"), batch(urls[0]))
+    assert sorted(web.fetched()) == sorted(urls)
+    assert took < 1
+
+
+def test_a_farm_waits_while_others_are_crawled(irlbot: Make) -> None:
+    """A domain without links from others gets its base budget a queue; the rest of it comes later."""
+    farm = [f"http://s{number}.farm.example/" for number in range(400)]
+    good = [f"http://site{number}.example/" for number in range(60)]
+    pages: dict[str, Any] = {"http://start.example/": [farm[0], *good]}
+    pages |= dict.fromkeys(farm, farm) | {url: [] for url in good}
+    web = VirtualWeb(pages)
+    frontier = irlbot(
+        budget__base=5, politeness__host_delay="1s", politeness__server_delay="0s", fetch__in_flight=10
+    )
+    web.run(frontier, batch("http://start.example/"))
+    order = web.fetched()
+    assert sorted(order) == sorted(pages)
+    assert max(order.index(url) for url in good) < 150
+    assert frontier.gauges()["rescans"] >= 2
+
+
+@pytest.mark.parametrize(
+    ("pages", "last"),
+    [
+        ({"http://a.example/": "http://a.example/index.html", "http://a.example/index.html": []}, 2),
+        ({"http://x.example/": "http://www.x.example/", "http://www.x.example/": "http://x.example/"}, 3),
+        ({"http://a.example/": "http://b.example/", "http://b.example/": []}, 2),
+    ],
+)
+def test_redirects_are_followed_and_loops_end(irlbot: Make, pages: dict[str, Any], last: int) -> None:
+    web = VirtualWeb(pages)
+    frontier = irlbot()
+    web.run(frontier, batch(next(iter(pages))))
+    assert len(web.fetched()) == last
+
+
+def test_what_fails_is_tried_again_and_counted(irlbot: Make) -> None:
+    pages: dict[str, Any] = {
+        "http://a.example/": ["http://a.example/1", "http://a.example/2"],
+        "http://a.example/1": Failure("timeout_headers", times=1),
+        "http://a.example/2": Failure("http_404", temporary=False),
+    }
+    web = VirtualWeb(pages)
+    frontier = irlbot()
+    web.run(frontier, batch("http://a.example/"))
+    assert web.times("http://a.example/1") == 2
+    assert (frontier.counters.pages, frontier.counters.failed) == (2, {"http_404": 1})
+
+
+def test_the_limit_of_pages_is_exact(irlbot: Make) -> None:
+    pages = random_web(hosts=10, pages=200, links=10, seed=2)
+    frontier = irlbot(limits__pages=37)
+    VirtualWeb(pages).run(frontier, batch(next(iter(pages))))
+    assert frontier.counters.pages == 37
