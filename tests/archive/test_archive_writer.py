@@ -87,6 +87,7 @@ def test_every_column_of_a_page_is_filled_in(tmp_path: Path) -> None:
         "content_charset": "utf-8",
         "content_languages": None,
         "revisit": False,
+        "parent": None,
         "depth": 2,
         "hops": 1,
         "tries": 0,

@@ -64,7 +64,7 @@ def test_a_batch_is_what_normalising_and_judging_one_by_one_gives(options: list[
             refused[reason] += 1
             continue
         text, domain = url.encode(), domains.pay_level(host)
-        expected.append(UrlRow(keys.of(text), keys.of(host), keys.of(domain), depth, 0, 0, 0, text))
+        expected.append(UrlRow(keys.of(text), keys.of(host), keys.of(domain), depth, 0, 0, 0, text, PAGE.key))
     maker = LinkMaker(settings, [SEED])
     assert maker.links(HREFS, PAGE.url.decode(), PAGE).rows() == expected
     assert maker.refused == refused

@@ -48,6 +48,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("content_charset", pa.string()),
             ("content_languages", pa.string()),
             ("revisit", pa.bool_()),
+            ("parent", pa.uint64()),
             ("depth", pa.uint16()),
             ("hops", pa.uint8()),
             ("tries", pa.uint8()),

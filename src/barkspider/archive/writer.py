@@ -106,6 +106,7 @@ class ArchiveWriter:
                 facts.charset or None,
                 facts.languages or None,
                 stored.revisit,
+                row.parent or None,
                 row.depth,
                 row.hops,
                 row.tries,

@@ -12,6 +12,7 @@ from barkspider.core.records import Flag, UrlBatch, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.url import Domains, Keys, Normaliser, ScopeRules, parse, split
 
+_REMEMBERED = 100_000  # pages whose domains are known when their links come up: 15 MB
 _MOST_DEPTH = 65_535  # what the column of depths holds
 _SEED_REDIRECT = int(Flag.SEED | Flag.REDIRECT)  # plain numbers: arithmetic on flags is slow
 
@@ -30,6 +31,7 @@ class LinkMaker:
         self._seeds = [self._normalise(seed) for seed in seeds]
         self._scope = ScopeRules(settings.scope, domains, self._seeds)
         self.refused: Counter[str] = Counter()
+        self._linking: dict[int, str] = {}  # domains of the last pages that had links, by the pages' keys
 
         @lru_cache(maxsize=65536)
         def place(origin: str) -> tuple[int, int, str | None]:
@@ -59,6 +61,7 @@ class LinkMaker:
         if self._from_site:
             here = split(page.url.decode()).host
             depths = [page.depth + 1 if split(url).host == here else 0 for url in urls]
+        self._remember(page)
         batch = self._batch(urls, depths, 0, 0, page.key)
         if not requisites:
             return batch
@@ -78,6 +81,15 @@ class LinkMaker:
     def domain(self, url: str) -> str:
         """The pay-level domain of a URL of this crawl."""
         return self._domains.pay_level(split(url).host)
+
+    def source(self, row: UrlRow) -> str:
+        """The domain of the page that linked to a URL; "" for a seed, or if that was too long ago."""
+        return self._linking.get(row.parent, "")
+
+    def _remember(self, page: UrlRow) -> None:
+        self._linking[page.key] = self.domain(page.url.decode())
+        if len(self._linking) > _REMEMBERED:
+            del self._linking[next(iter(self._linking))]
 
     def redirect(self, location: str, source: UrlRow) -> tuple[UrlRow, bytes] | None:
         """A redirect's target as a row and exactly as written, or None when it is out of bounds."""

@@ -162,7 +162,7 @@ class Reader:
                 len(page.links),
                 lambda: self._page_reader.text(body, content_type) if media_type in _HTML else "",
             ),
-            source="",
+            self._links.source(asked.row),
         )
         facts = Facts(
             media_type,

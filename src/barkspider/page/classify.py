@@ -52,8 +52,8 @@ Judge = Callable[[Candidate, str], Any]
 class Classifier:
     """Judges pages by the settings. Pure but for the function that the user gives.
 
-    That function takes a `Candidate` and the domain of a page that links to it (empty for a seed), and gives a
-    `Verdict` or a pair (keep, follow). When it fails the page is kept, its links are not followed, and the
+    That function takes a `Candidate` and the domain of a page that links to it (empty for a seed, and when that
+    page was too long ago to be remembered), and gives a `Verdict` or a pair (keep, follow). When it fails the page is kept, its links are not followed, and the
     verdict says why.
 
     >>> classifier = Classifier(PageSettings(keep_tlds=("pt",), keep_languages=("pt",), follow_rejected=False))
