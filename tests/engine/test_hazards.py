@@ -62,15 +62,16 @@ def crawler(served: RunningWeb, tmp_path: Path) -> Crawler:
         statistics = crawl(found.entries(), job, load_settings(options=[*settings, *SHORT, *options]))
         check_warcs(job)
         one = statistics
-        ends = one.pages + one.redirects + one.queued + one.in_flight + one.dropped
+        ends = one.pages + one.redirects + one.queued + one.deferred + one.in_flight + one.dropped
         assert one.discovered == ends + sum(one.refused.values()) + sum(one.failed.values())
         return Found(statistics, archived(job, "pages"), read_log(served.log_path)[before:], found.names)
 
     return run
 
 
-def test_every_redirect_leads_to_its_page(crawler: Crawler) -> None:
-    found = crawler("redirects")
+@pytest.mark.parametrize("frontier", ["sydney", "irlbot"])
+def test_every_redirect_leads_to_its_page(crawler: Crawler, frontier: str) -> None:
+    found = crawler("redirects", f"frontier={frontier}")
     home, index, bare, session, cookie = found.names
     for name in (index, bare, session, cookie):  # the four that normalising would lose
         assert {f"http://{name}/page-{number}.html" for number in range(1, 6)} <= set(found.urls)
@@ -155,9 +156,12 @@ def test_growing_paths_end_by_length(crawler: Crawler) -> None:
     assert max(map(len, found.urls)) <= 70
 
 
+@pytest.mark.parametrize("frontier", ["sydney", "irlbot"])
 @pytest.mark.parametrize("hazard", ["spam_farm", "calendar", "wildcard_dns", "mirrors", "soft_404"])
-def test_endless_and_duplicate_places_are_crawled_within_limits(crawler: Crawler, hazard: str) -> None:
-    found = crawler(hazard, "limits.pages=60")
+def test_endless_and_duplicate_places_are_crawled_within_limits(
+    crawler: Crawler, hazard: str, frontier: str
+) -> None:
+    found = crawler(hazard, "limits.pages=60", f"frontier={frontier}")
     assert found.statistics.pages == 60 or found.statistics.stopped_by == "done"
     assert len(found.urls) == len(set(found.urls))
     assert set(found.statistics.failed) <= {"http_404"}
