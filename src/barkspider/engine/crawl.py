@@ -81,7 +81,7 @@ class Crawl:
         settings = job.settings
         self._job, self._clock = job, clock or SystemClock()
         self._tally = Tally()
-        self._links = LinkMaker(settings, seeds)
+        self._links = LinkMaker(settings, seeds, self._clock.wall)
         chosen = Irlbot if settings.frontier == "irlbot" else Sydney
         self._frontier: Frontier = chosen(settings, job.env, job.queues)
         self._fetcher = Fetcher(settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 
@@ -23,7 +23,11 @@ class LinkMaker:
     `refused` counts, by reason, the links that ended here and never reached the frontier.
     """
 
-    def __init__(self, settings: Settings, seeds: Sequence[str]) -> None:
+    def __init__(
+        self, settings: Settings, seeds: Sequence[str], wall: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        """`wall` gives the time at which URLs are found, in seconds since 1970."""
+        self._wall = wall
         domains = self._domains = Domains(settings.url.private_suffixes)
         self._normalise = Normaliser(settings.url, domains)
         self._keys = Keys(settings.seed)
@@ -135,4 +139,5 @@ class LinkMaker:
         hosts, domains = [known[place][0] for place in places], [known[place][1] for place in places]
         if deepest > _MOST_DEPTH:
             depths = [min(depth, _MOST_DEPTH) for depth in depths]
-        return UrlBatch.fresh(texts, self._keys.column(texts), hosts, domains, depths, hops, flags, parent)
+        keys, found = self._keys.column(texts), int(self._wall())
+        return UrlBatch.fresh(texts, keys, hosts, domains, depths, hops, flags, parent, found)

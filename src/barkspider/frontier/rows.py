@@ -33,6 +33,7 @@ HEAD = np.dtype(
 _WIDTH: int = HEAD.itemsize  # a constant, so that copying a head is a few instructions and no call
 assert set(HEAD.names or ()) | {"url"} == set(UrlRow._fields)
 
+# `copy` is compiled into these kernels: numba's cache does not see when it changes, but it is only memcpy.
 nb: Any = numba
 _BYTES = nb.types.Array(nb.uint8, 1, "C", readonly=True)
 _PLACES = nb.types.Array(nb.int64, 1, "C", readonly=True)
