@@ -107,10 +107,19 @@ def test_a_page_with_what_is_known_its_body_and_its_bytes(
     known = json.loads(capfdbinary.readouterr().out)
     assert (known["status"], known["captures"], known["index"][0]["mime"]) == (200, 1, "warc/revisit")
     assert run(monkeypatch, "show", job, "http://b.example/", "--body") == 0
-    assert capfdbinary.readouterr().out.decode() == BODY + "\n"
+    assert capfdbinary.readouterr().out.decode("windows-1252") == BODY
     assert run(monkeypatch, "show", job, "http://b.example/", "--raw") == 0
     head, body = PAGES["http://b.example/"]
     assert capfdbinary.readouterr().out == b"HTTP/1.1 200 OK\r\n" + head + b"\r\n" + body
+
+
+def test_json_has_no_numbers_that_are_none_and_no_bytes(
+    job: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sql = "SELECT 'NaN'::double AS a, '\\xAA'::blob AS b, [1.5] AS c, DATE '2027-01-15' AS d"
+    assert run(monkeypatch, "query", job, sql, "--json") == 0
+    expected = [{"a": None, "b": "aa", "c": [1.5], "d": "2027-01-15"}]
+    assert json.loads(capsys.readouterr().out, parse_constant=lambda name: pytest.fail(name)) == expected
 
 
 def test_pages_are_exported_with_their_text(

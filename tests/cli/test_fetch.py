@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -65,6 +67,46 @@ def test_a_redirect_is_shown_and_not_followed(served: RunningWeb) -> None:
     url = served.web.hazards["redirects"].entries()[1]
     found = json.loads(fetch(served, url, "--json").stdout)
     assert (found["outcome"], found["redirect"]) == ("redirect", url + "index.html")
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        ("HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n", "redirect"),
+        ("HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\nContent-Length: 0\r\n\r\n", "redirect"),
+        ("HTTP/1.1 000 Odd\r\n\r\n", "protocol_error"),
+    ],
+)
+def test_an_odd_answer_is_shown_and_leads_nowhere(answer: str, outcome: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer.encode())
+
+        robots, page = threading.Thread(target=serve), threading.Thread(target=serve)
+        robots.start()
+        page.start()
+        done = subprocess.run(
+            [*PROGRAM, url, "--json", "--ignore-robots", "--allow-network", "127.0.0.0/8"],
+            capture_output=True,
+            timeout=60,
+        )
+        robots.join()
+        page.join()
+    found = json.loads(done.stdout)
+    assert (found["outcome"], found["redirect"], done.stderr) == (outcome, "", b"")
+
+
+def test_a_robots_txt_that_cannot_be_had_says_why() -> None:
+    done = subprocess.run(
+        [*PROGRAM, "http://127.0.0.1:1/", "--allow-network", "127.0.0.0/8"], capture_output=True, timeout=60
+    )
+    assert b"robots.txt: connect_failed)\n           Connection refused\n" in done.stdout
+    assert done.stdout.endswith(b"outcome    refused_robots_unreachable\n")
 
 
 def test_no_such_name_is_an_outcome_and_exit_code_1(served: RunningWeb) -> None:

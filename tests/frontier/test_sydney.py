@@ -53,8 +53,8 @@ def test_every_page_is_fetched_once(sydney: Make, sample: int, refetch: bool) ->
     web.run(frontier, batch("http://h0.example/0", flags=Flag.SEED))
     fetched = web.fetched()
     assert set(fetched) == set(web.pages)
-    assert len(fetched) == len(web.pages) + frontier.gauges()["revisits"]
-    assert (frontier.gauges()["revisits"] > 0) == (refetch and sample in (1, 8, 16))
+    assert len(fetched) == len(web.pages) + frontier.gauges()["refetched"]
+    assert (frontier.gauges()["refetched"] > 0) == (refetch and sample in (1, 8, 16))
 
 
 def hub_web(sites: int, pages: int) -> dict[str, list[str]]:

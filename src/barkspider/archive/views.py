@@ -62,6 +62,8 @@ def ask(env: Env, folder: Path, sql: str) -> pa.Table:
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                     raise UsageError("only one SELECT can be asked; tables cannot be changed")
                 return connection.sql(sql).to_arrow_table()
+        except RuntimeError as error:  # how DuckDB tells of Ctrl-C; its own errors are of another kind
+            raise KeyboardInterrupt from error
         except duckdb.Error as error:
             if files == _files(env, folder):  # else a merge has just taken one away: its rows are in another
                 raise UsageError(f"cannot answer: {_first_line(error)}") from error

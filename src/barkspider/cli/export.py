@@ -45,6 +45,7 @@ def export(
 
     Example: barkspider export jobs/mine --format parquet --output pages.parquet
     """
+    output = None if output == Path("-") else output
     if what not in _FORMATS:
         raise UsageError(f"--what is {what!r}; it is pages or graph")
     chosen = format_ or _FORMATS[what][0]

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from barkspider.engine.explain import Explanation
 
 
+_VERDICTS = {
+    "": "allowed",
+    "robots": "forbidden",
+    "robots_unreachable": "cannot be had, so all is forbidden for now",
+    "crawl_delay": "asks for longer pauses than politeness.max_crawl_delay, so nothing is fetched",
+}
+
+
 def fetch(
     url: Annotated[str, typer.Argument(metavar="URL", help="What to fetch.")],
     preset: Annotated[str, typer.Option(help="default, irlbot or viuva-negra.")] = "default",
@@ -75,9 +83,11 @@ def _lines(found: Explanation) -> list[str]:
         f" (in {_milliseconds(found.resolving)}{known})",
     ]
     if found.robots is not None:
-        verdict = "allowed" if found.robots.allowed else "forbidden"
+        verdict = _VERDICTS[found.robots.refusal]
         delay = f", Crawl-delay {found.robots.crawl_delay:g} s" if found.robots.crawl_delay else ""
         lines.append(f"robots     {verdict}{delay} ({found.robots.url}: {found.robots.outcome})")
+        if found.robots.detail:
+            lines.append(f"           {_printable(found.robots.detail)}")
         lines += [f"sitemap    {_printable(each)}" for each in found.robots.sitemaps]
     if found.response is not None:
         exchange = found.response.exchange
@@ -95,7 +105,7 @@ def _lines(found: Explanation) -> list[str]:
             lines.append(f"leads to   {found.redirect}")
         if exchange.detail:
             lines.append(f"detail     {_printable(exchange.detail)}")
-    elif found.outcome == "refused_robots":
+    elif found.robots is not None:
         lines.append("           not asked for; --ignore-robots asks all the same")
     return [*lines, f"outcome    {found.outcome}"]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,14 +36,36 @@ def query(
 
     answer = open_job(job).query(sql)
     if json_:
-        print(json.dumps(answer.to_pylist(), default=str))
+        print(
+            json.dumps([{name: _plain(value) for name, value in row.items()} for row in answer.to_pylist()])
+        )
     elif csv_:
         writer = csv.writer(sys.stdout)
         writer.writerow(answer.column_names)
-        writer.writerows(zip(*(column.to_pylist() for column in answer.columns), strict=True))
+        rows = zip(*(column.to_pylist() for column in answer.columns), strict=True)
+        writer.writerows([_plain(value) for value in row] for row in rows)
     else:
         _print(answer)
     return 0
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON and CSV can have it: no number that is none, bytes in hexadecimal digits.
+
+    >>> _plain(float("nan")), _plain(b"\\xaa"), _plain([1, {"a": b""}])
+    (None, 'aa', [1, {'a': ''}])
+    """
+    if isinstance(value, Decimal):
+        value = float(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def _print(answer: pa.Table) -> None:
@@ -57,7 +81,9 @@ def _print(answer: pa.Table) -> None:
         table.add_column(Text(printable(name)), justify="right" if numbers else "left", overflow="fold")
     for row in zip(*(column.to_pylist() for column in answer.columns), strict=True):
         table.add_row(*(Text(printable(value)) for value in row))
-    Console().print(table)
+    console = Console()
+    # Nobody reads over the width of a file or a pipe: rows stay whole there.
+    Console(width=console.width if console.is_terminal else 10_000).print(table)
 
 
 def printable(value: Any) -> str:

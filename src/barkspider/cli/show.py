@@ -16,7 +16,9 @@ from barkspider.core.errors import UsageError
 def show(
     job: Annotated[Path, typer.Argument(help="The folder of a crawl; it may be running.")],
     url: Annotated[str, typer.Argument(metavar="URL", help="The page to show.")],
-    body: Annotated[bool, typer.Option("--body", help="Print the page itself, decoded.")] = False,
+    body: Annotated[
+        bool, typer.Option("--body", help="Print the page itself, without its encodings.")
+    ] = False,
     raw: Annotated[bool, typer.Option("--raw", help="Print the exact bytes that the server sent.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print what is known as one JSON object.")] = False,
 ) -> int:
@@ -32,9 +34,10 @@ def show(
     page = opened.page(url)
     if raw:
         sys.stdout.buffer.write(page.raw)
-    elif body:
-        text = page.markup
-        print("".join(c if c in "\n\t" else printable(c) for c in text) if sys.stdout.isatty() else text)
+    elif body and sys.stdout.isatty():
+        print("".join(c if c in "\n\t" else printable(c) for c in page.markup))
+    elif body:  # for programs: to the byte
+        sys.stdout.buffer.write(page.body)
     else:
         captures = opened.captures(url)
         newest = captures[-1]

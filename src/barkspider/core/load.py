@@ -223,6 +223,9 @@ def _check(settings: Settings) -> Settings:
             parse_port_rule(rule)
     except SettingsError as error:
         raise SettingsError(f"network: {error}") from error
+    for kind in settings.fetch.types:
+        if not re.fullmatch(r"[!-~]+/[!-~]+", kind):
+            raise SettingsError(f"fetch.types: {kind!r} is no media type; write text/html or text/*")
     for hours in settings.fetch.bandwidth_hours:
         parse_hours(hours)
     for server in settings.dns.servers:

@@ -246,7 +246,8 @@ class Network:
         repr=False,
         metadata={
             "help": "A proxy for all connections: http://HOST:PORT or socks5://HOST:PORT, with USER:PASSWORD@ "
-            "where it asks for them; variables of the environment never count"
+            "where it asks for them. Names are still resolved here, so that addresses can be judged; variables of "
+            "the environment never count"
         },
     )
 

@@ -23,7 +23,9 @@ class RobotsVerdict:
 
     url: str
     outcome: str
+    detail: str
     allowed: bool
+    refusal: str  # the name under which a crawl counts it, or ""
     crawl_delay: float | None
     sitemaps: tuple[str, ...]
 
@@ -84,16 +86,16 @@ async def explain(url: str, settings: Settings) -> Explanation:
         resolving = time.perf_counter() - before
         if not found.addresses:
             return Explanation(url, found.error, found, resolving, None, None)
-        robots = await _robots(fetcher, url, found.addresses[0], settings.agent.name)
+        robots = await _robots(fetcher, url, found.addresses[0], settings)
         if settings.politeness.obey_robots and not robots.allowed:
-            return Explanation(url, "refused_robots", found, resolving, robots, None)
+            return Explanation(url, f"refused_{robots.refusal}", found, resolving, robots, None)
     # Another one, so that the page has a connection of its own and every phase is seen.
     async with aclosing(Fetcher(settings)) as fetcher:
         response = await fetcher.fetch(url, found.addresses[0], any_type=False)
         return Explanation(url, response.exchange.outcome, found, resolving, robots, response)
 
 
-async def _robots(fetcher: Fetcher, url: str, address: str, agent: str) -> RobotsVerdict:
+async def _robots(fetcher: Fetcher, url: str, address: str, settings: Settings) -> RobotsVerdict:
     where = f"{origin(url)}/robots.txt"
     for _ in range(MOST_REDIRECTS + 1):
         response = await fetcher.fetch(where, address)
@@ -104,12 +106,20 @@ async def _robots(fetcher: Fetcher, url: str, address: str, agent: str) -> Robot
         where, address = target, found.addresses[0]
     status = response.exchange.status
     if 200 <= status < 300:
-        rules = RobotsRules.parse(response.body, agent)
+        rules = RobotsRules.parse(response.body, settings.agent.name)
     else:
         rules = DISALLOW_ALL if is_unreachable(status) else ALLOW_ALL
-    allowed = rules.allows(split(url).target)
-    return RobotsVerdict(where, response.exchange.outcome, allowed, rules.crawl_delay, rules.sitemaps)
+    refusal = "" if rules.allows(split(url).target) else "robots"
+    if is_unreachable(status):
+        refusal = "robots_unreachable"
+    elif (rules.crawl_delay or 0.0) > settings.politeness.max_crawl_delay:
+        refusal = "crawl_delay"
+    exchange = response.exchange
+    return RobotsVerdict(
+        where, exchange.outcome, exchange.detail, not refusal, refusal, rules.crawl_delay, rules.sitemaps
+    )
 
 
 def _target(response: Response) -> str:
-    return landing(response.exchange.header(b"location"), response.url)
+    location = response.exchange.header(b"location")
+    return landing(location, response.url) if location else ""

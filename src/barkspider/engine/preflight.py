@@ -9,7 +9,7 @@ from contextlib import aclosing
 from barkspider.core.errors import UrlError, UsageError
 from barkspider.core.settings import Settings
 from barkspider.fetch import Fetcher
-from barkspider.url import Domains, Normaliser, split
+from barkspider.url import Domains, Normaliser, is_address, split
 
 _CHECKED = 20  # seed hosts looked up: enough to meet a mistake, few enough not to wait for
 
@@ -36,6 +36,12 @@ def canonical_seeds(settings: Settings, texts: Iterable[tuple[str, str]]) -> lis
     return list(found)
 
 
+def _network(host: str) -> str:
+    if host.startswith("["):
+        return f"{host.strip('[]')}/128"
+    return "127.0.0.0/8" if not is_address(host) or host.startswith("127.") else f"{host}/32"
+
+
 async def check_hosts(settings: Settings, seeds: Sequence[str]) -> None:
     """Raise `UsageError` when a seed's host is public without a contact, or private without permission."""
     async with aclosing(Fetcher(settings)) as fetcher:
@@ -50,5 +56,5 @@ async def check_hosts(settings: Settings, seeds: Sequence[str]) -> None:
         if found.error == "refused_address":
             raise UsageError(
                 f"{host} is on a loopback or private network; if you mean it, open that network with "
-                "--allow-network, for example --allow-network 127.0.0.0/8"
+                f"--allow-network, for example --allow-network {_network(host)}"
             )

@@ -77,6 +77,8 @@ class Reader:
             facts, verdict = self._read(asked, response)
             digest = self._keys.of(response.body) if self._settings.limits.site_duplicates else 0
             result = PageFetched(asked, exchange.status, links=facts.links, digest=digest, seconds=seconds)
+            if not response.decoded:
+                self._note(asked, "undecoded")
             if verdict.reason:
                 self._note(asked, f"rejected_{verdict.reason}" if not verdict.keep else verdict.reason)
             if not verdict.keep:

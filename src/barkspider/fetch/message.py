@@ -199,6 +199,8 @@ class Message:
         if not self._head.lstrip(b"\r\n").startswith(b"HTTP/"):
             raise httptools.HttpParserError("not HTTP")  # the parser knows RTSP and ICE too
         status = self._parser.get_status_code()
+        if status < 100:
+            raise httptools.HttpParserError(f"there is no status {status:03}")
         if status < 200:
             return
         result = self._result

@@ -58,7 +58,7 @@ class Sydney(PoliteFrontier):
             "largest": self._largest,
             "seen": len(self._seen),
             "hosts": len(self._ready),
-            "revisits": self._revisits,
+            "refetched": self._revisits,
         }
 
     def validate(self) -> None:

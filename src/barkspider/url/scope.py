@@ -53,17 +53,17 @@ def landing(location: str, base: str) -> str:
 
     >>> landing("/b#c", "http://a.example/"), landing("ftp://a.example/", "http://a.example/")
     ('http://a.example/b', '')
-    >>> landing("http://a.example:25/", "http://a.example/")
-    ''
+    >>> landing("http://a.example:25/", "http://a.example/"), landing("file:///etc", "http://a.example/")
+    ('', '')
     """
     try:
         target = parse(location, parse(base))
     except UrlError:
         return ""
-    url = str(target.with_fragment(None).with_username("").with_password(None))
-    if target.scheme not in ("http", "https") or not target.host_str or split(url).port in OTHER_PROTOCOLS:
+    if target.scheme not in ("http", "https") or not target.host_str:
         return ""
-    return url
+    url = str(target.with_fragment(None).with_username("").with_password(None))
+    return "" if split(url).port in OTHER_PROTOCOLS else url
 
 
 class ScopeRules:
