@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import mmap
 import os
 from pathlib import Path
 
@@ -37,6 +38,10 @@ class Calls:
     def read(self, descriptor: int, buffer: memoryview, offset: int) -> int:
         """Fill the buffer from `offset`; how many bytes came, 0 at the end of the file."""
         return os.preadv(descriptor, [buffer], offset)
+
+    def map(self, descriptor: int) -> mmap.mmap:
+        """The bytes of an open file that is not empty, as memory to read."""
+        return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
 
     def size(self, descriptor: int) -> int:
         """The length of an open file."""

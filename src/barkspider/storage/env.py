@@ -207,6 +207,23 @@ class ReadFile:
             raise _refused("read", self.path, error) from error
         return done
 
+    def map(self) -> memoryview:
+        """The whole file as memory, read when it is touched; it outlives `close`. The file must not shrink.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Env().write_whole(Path(folder) / "a", b"0123456789")
+        ...     with Env().open(Path(folder) / "a") as file:
+        ...         bytes(file.map()[7:])
+        b'789'
+        """
+        if self.size == 0:
+            return memoryview(b"")
+        try:
+            return memoryview(self._calls.map(self._descriptor))
+        except OSError as error:
+            raise _refused("map", self.path, error) from error
+
     def close(self) -> None:
         """Close; a second call does nothing."""
         if self._descriptor >= 0:

@@ -1,0 +1,15 @@
+"""The graph of pay-level domains, and who in it deserves to be crawled (Sparkman, Lee and Loguinov).
+
+Edges come in batches (`importing` reads them from files, `generate` makes them up), go through a sort on disk
+(`sorting`), lose self-loops and duplicates, and end as two pairs of arrays on disk: the out-graph and, sorted
+once more by target, the in-graph (`build`). `arrays` is one such file, `store` the folder of them.
+
+Ranking goes two ways over the same compiled loops (`kernels`) and gives the same numbers:
+
+- `methods`: the graph mapped into memory, all processors: IN, WIN, PageRank, supporters at distance D, Quick
+  Visit, Bit Vector, TSE.
+- `external`: the graph read from disk in order, a fixed amount of memory, bytes counted: Quick Visit, Bit
+  Vector, TSE, and the exact SUPP2-A and SUPP2-B (`exact`).
+
+`costs` has the papers' formulas for what each moves, `compare` what tells rankings apart.
+"""

@@ -1,0 +1,64 @@
+"""What each method moves from and to disk, by the formulas of section VI-D and Table III.
+
+F is the bytes of one direction of the graph, Ω the memory, h = 4 the bytes of a node's number.
+"""
+
+from __future__ import annotations
+
+import math
+
+from barkspider.graph.sorting import BUFFER
+
+_H = 4
+
+
+def quick_visit_bytes(size: int) -> int:
+    """QVS: D = 2F.
+
+    >>> quick_visit_bytes(15_700_000_000)
+    31400000000
+    """
+    return 2 * size
+
+
+def bit_vector_bytes(size: int, rounds: int, depth: int = 2) -> int:
+    """BV: D = 2rF for distance two.
+
+    >>> bit_vector_bytes(15_800_000_000, 2)
+    63200000000
+    """
+    return depth * rounds * size
+
+
+def top_supporters_bytes(size: int) -> int:
+    """TSE: D = 2F."""
+    return 2 * size
+
+
+def supporters_a_bytes(size: int, nodes: int, edges: int, supporters: int, memory: int) -> float:
+    """SUPP2-A, equation (4): F for each time that the memory is filled, and F for loading Q.
+
+    What fills it is a number for each node, for each of its in-neighbours and for each of its supporters:
+    F (E[d_in] + E[SUPP2]) / E[d_in] with F counted as lists (x, y1, y2, …).
+
+    >>> moved = supporters_a_bytes(15_800_000_000, 89_000_000, 1_800_000_000, 89_000_000 * 21_000, 4_000_000_000)
+    >>> round(moved / 1e12)
+    30
+    """
+    return size * (1 + _H * (nodes + edges + supporters) / memory)
+
+
+def supporters_b_bytes(size: int, paths: int, memory: int) -> tuple[float, float, int]:
+    """SUPP2-B: bytes read, bytes written, merge phases: D = 2h n E[QVS] each way in each of ⌈log_k m⌉ phases.
+
+    Pairs that are repeated within a sorted block are written once, so this is the most that it takes. 3F is
+    for reading both graphs, and the in-graph again.
+
+    >>> read, written, phases = supporters_b_bytes(15_800_000_000, 89_000_000 * 34_400, 8_000_000_000)
+    >>> round(written / 1e12, 1), phases
+    (24.5, 1)
+    """
+    written = 2 * _H * paths
+    blocks, ways = max(1, math.ceil(written / memory)), max(2, memory // BUFFER)
+    phases = max(1, math.ceil(math.log(blocks, ways))) if blocks > 1 else 0
+    return 3 * size + phases * written, phases * written, phases

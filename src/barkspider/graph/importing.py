@@ -1,0 +1,196 @@
+"""Graphs from files: npz (`indptr`, `indices`), edge lists (CSV, TSV, Parquet; numbers or names), our own folders."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from barkspider.core.errors import UsageError
+from barkspider.graph.build import Edges, build_graph
+from barkspider.graph.store import Graph
+from barkspider.storage.env import Env
+
+_ROWS = 1 << 20  # edges at a time
+_BLOCK = 1 << 24  # bytes of text at a time
+_HEADERS = {"source", "src", "from", "from_node", "fromnodeid", "u"}
+_SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".edges": "\t"}
+
+
+def read_graph(env: Env, path: Path, folder: Path, memory: int = 256_000_000) -> Graph:
+    """The graph in `path`, whatever its form; unless it is a graph's folder already it is built in `folder`."""
+    if path.is_dir():
+        return Graph(env, path)
+    if not path.is_file():
+        raise UsageError(f"cannot read {path}: no such file or folder")
+    try:
+        if path.suffix == ".npz":
+            return _read_npz(env, path, folder, memory)
+        if path.suffix == ".parquet":
+            return _read_edges(env, folder, _parquet_batches(path), memory)
+        if path.suffix in _SEPARATORS:
+            return _read_edges(env, folder, _text_batches(path, _SEPARATORS[path.suffix]), memory)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    known = ", ".join(["a graph's folder", ".npz", ".parquet", *_SEPARATORS])
+    raise UsageError(f"{path} is no graph that can be read: give one of {known}")
+
+
+def _read_npz(env: Env, path: Path, folder: Path, memory: int) -> Graph:
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            offsets, targets = data["indptr"], data["indices"]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise UsageError("no npz file with arrays indptr and indices") from error
+    for name, array in (("indptr", offsets), ("indices", targets)):
+        if array.ndim != 1 or array.dtype.kind not in "iu":
+            raise UsageError(f"{name} is not a row of whole numbers")
+    if len(offsets) < 2:
+        raise UsageError("the graph is empty: it has neither nodes nor edges")
+    offsets, nodes = offsets.astype(np.int64), len(offsets) - 1
+    if offsets[0] != 0 or offsets[-1] != len(targets) or (np.diff(offsets) < 0).any():
+        raise UsageError("indptr does not rise from 0 to the length of indices")
+    if len(targets) and not 0 <= int(targets.min()) <= int(targets.max()) < nodes:
+        wrong = int(targets.min()) if int(targets.min()) < 0 else int(targets.max())
+        raise UsageError(f"indices names node {wrong}; the nodes are 0 to {nodes - 1}")
+    names = path.with_suffix(".names.txt")
+    lines = _lines(names, nodes) if names.is_file() else None
+    return build_graph(env, folder, _rows(offsets, targets), lines, nodes, memory)
+
+
+def _rows(offsets: Any, targets: Any) -> Iterator[Edges]:
+    """Edges of some nodes at a time."""
+    for begin in range(0, len(targets), _ROWS):
+        places = np.arange(begin, min(begin + _ROWS, len(targets)))
+        yield np.searchsorted(offsets, places, "right") - 1, targets[begin : begin + _ROWS]
+
+
+def _lines(path: Path, count: int) -> Iterator[bytes]:
+    found = 0
+    with path.open("rb") as file:
+        for line in file:
+            found += 1
+            yield line.rstrip(b"\r\n")
+    if found != count:
+        raise UsageError(f"{path} has {found:,} names for {count:,} nodes")
+
+
+def _read_edges(env: Env, folder: Path, tables: Iterator[Any], memory: int) -> Graph:
+    """From tables of two columns, of numbers or of names; names are numbered in the order they come up."""
+    first = next(tables, None)
+    if first is None or first.num_rows == 0:
+        raise UsageError("the graph is empty: it has neither nodes nor edges")
+    names: dict[bytes, int] = {}
+
+    def edges() -> Iterator[Edges]:
+        for table in _chain(first, tables):
+            sources, targets = table.columns
+            if sources.null_count or targets.null_count:
+                raise UsageError("an edge lacks its source or its target")
+            if pa.types.is_integer(sources.type):
+                yield sources.to_numpy(), targets.to_numpy()
+            else:
+                yield _numbered(sources, names), _numbered(targets, names)
+
+    named = not pa.types.is_integer(first.column(0).type)
+    return build_graph(env, folder, edges(), _late(names) if named else None, 0, memory)
+
+
+def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
+    yield first
+    yield from rest
+
+
+def _late(names: dict[bytes, int]) -> Iterator[bytes]:
+    """The names in order, looked at only when the edges have been read."""
+    yield from names
+
+
+def _numbered(column: Any, names: dict[bytes, int]) -> Any:
+    encoded = pc.dictionary_encode(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
+    numbers = [
+        names.setdefault(text, len(names)) for text in encoded.dictionary.cast(pa.binary()).to_pylist()
+    ]
+    return np.array(numbers, np.int64)[encoded.indices.to_numpy()]
+
+
+def _parquet_batches(path: Path) -> Iterator[Any]:
+    try:
+        file = pq.ParquetFile(path)
+    except pa.ArrowException as error:
+        raise UsageError("not a Parquet file") from error
+    schema = file.schema_arrow
+    if len(schema) < 2:
+        raise UsageError("edges take two columns, source and target")
+    kinds = [schema.field(place).type for place in (0, 1)]
+    if not all(map(pa.types.is_integer, kinds)) and not all(map(_is_text, kinds)):
+        raise UsageError(f"the first two columns hold {kinds[0]} and {kinds[1]}, not numbers or names")
+    yield from file.iter_batches(_ROWS, columns=schema.names[:2])
+
+
+def _is_text(kind: Any) -> bool:
+    return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary))
+
+
+def _text_batches(path: Path, separator: str) -> Iterator[Any]:
+    """Tables of two columns from lines `source SEPARATOR target`; lines that begin with # or % are comments."""
+    kind: Any = None
+    for block in _text_blocks(path):
+        lines = [line for line in block.splitlines() if line.strip() and line[:1] not in b"#%"]
+        if separator == "\t" and lines and b"\t" not in lines[0]:
+            lines = [b"\t".join(line.split()) for line in lines]
+        if kind is None and lines:
+            fields = lines[0].split(separator.encode())
+            if fields[0].strip().strip(b'"').lower().decode("utf-8", "replace") in _HEADERS:
+                lines = lines[1:]
+            kind = _kind_of(lines[0] if lines else b"", separator)
+        if lines:
+            yield _parsed(lines, separator, kind)
+
+
+def _text_blocks(path: Path) -> Iterator[bytes]:
+    rest = b""
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            if b"\0" in block:
+                raise UsageError("not text: it has a byte of value 0")
+            cut = block.rfind(b"\n") + 1
+            if cut == 0:
+                rest += block
+                if len(rest) > _BLOCK:
+                    raise UsageError(f"not an edge list: it has a line of more than {_BLOCK:,} bytes")
+                continue
+            yield rest + block[:cut]
+            rest = block[cut:]
+    if rest:
+        yield rest
+
+
+def _kind_of(line: bytes, separator: str) -> Any:
+    fields = [field.strip() for field in line.split(separator.encode())]
+    if len(fields) < 2:
+        shown = line[:40].decode("utf-8", "replace")
+        raise UsageError(f"not an edge list: {shown!r} is not a source and a target")
+    return pa.int64() if all(field.lstrip(b"-").isdigit() for field in fields[:2]) else pa.binary()
+
+
+def _parsed(lines: Iterable[bytes], separator: str, kind: Any) -> Any:
+    try:
+        table = pyarrow.csv.read_csv(
+            pa.BufferReader(b"\n".join(lines) + b"\n"),
+            read_options=pyarrow.csv.ReadOptions(autogenerate_column_names=True, block_size=2 * _BLOCK),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=separator),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types={"f0": kind, "f1": kind}, include_columns=["f0", "f1"], strings_can_be_null=True
+            ),
+        )
+    except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+        raise UsageError(f"not an edge list: {str(error).splitlines()[0][:200]}") from error
+    return table

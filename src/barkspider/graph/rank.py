@@ -1,0 +1,161 @@
+"""One ranking by the name of its method, in RAM or from disk, and what it took."""
+
+from __future__ import annotations
+
+import heapq
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from barkspider.core.errors import UsageError
+from barkspider.graph import costs, exact, external, methods
+from barkspider.graph.arrays import Traffic
+from barkspider.graph.external import Scores, Work
+from barkspider.graph.methods import Ranking
+from barkspider.graph.store import Graph
+
+METHODS = ("in", "win", "pagerank", "supp", "qvs", "bv", "tse")
+VARIANTS = ("supp-a", "supp-b")
+Take = Callable[[int, npt.NDArray[Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which ranking: `memory` None is in RAM; `whole` wants good scores of all nodes, not of the top only."""
+
+    method: str = "tse"
+    p: float = 0.01
+    depth: int = 2
+    top: int = 1000
+    memory: int | None = None
+    seed: int = 1
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What `barkspider rank --json` prints."""
+
+    method: str
+    nodes: int
+    edges: int
+    seconds: float
+    cpu_seconds: float
+    ram_hits: int
+    operations: int
+    bytes_read: int
+    bytes_written: int
+    peak_rss: int
+    top: list[tuple[int, float]]
+
+
+def rank(graph: Graph, choice: Choice, take: Take = lambda *_: None) -> Result:
+    """Rank the nodes; `take` is given (first node, scores of nodes in a row) until all are given.
+
+    >>> from barkspider.graph.generate import example
+    >>> with example() as graph:
+    ...     rank(graph, Choice("supp", top=2)).top
+    [(2, 1.0), (3, 1.0)]
+    """
+    wall, cpu, work = time.perf_counter(), time.process_time(), Work()
+    best: list[tuple[float, int]] = []
+    for first, scores in _scores(graph, choice, work):
+        take(first, scores)
+        found = methods.top_nodes(scores, choice.top)
+        fresh = zip(scores[found].tolist(), (-found - first).tolist(), strict=True)
+        best = heapq.nlargest(choice.top, [*best, *fresh])
+    return Result(
+        method=choice.method,
+        nodes=graph.nodes,
+        edges=graph.edges,
+        seconds=time.perf_counter() - wall,
+        cpu_seconds=time.process_time() - cpu,
+        ram_hits=work.hits,
+        operations=work.operations,
+        bytes_read=work.traffic.read,
+        bytes_written=work.traffic.written,
+        peak_rss=peak_rss(),
+        top=[(-node, float(score)) for score, node in best],
+    )
+
+
+def peak_rss() -> int:
+    """The most bytes of RAM that this process has held so far."""
+    try:
+        # What getrusage tells begins with the peak of the process that started this one.
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+    except (OSError, StopIteration):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _scores(graph: Graph, choice: Choice, work: Work) -> Scores:
+    if choice.method not in METHODS + VARIANTS:
+        raise UsageError(f"{choice.method!r} is no method; the methods are {', '.join(METHODS + VARIANTS)}")
+    if choice.top < 1:
+        raise UsageError(f"the top list has {choice.top} nodes; give 1 or more")
+    if choice.memory is not None:
+        return _from_disk(graph, choice, choice.memory, work)
+    if choice.method in VARIANTS:
+        raise UsageError(
+            f"{choice.method} reads the graph from disk: say with --memory how much RAM it may use"
+        )
+    found = _in_ram(graph, choice)
+    work.hits, work.operations, work.rounds = found.hits, found.operations, found.rounds
+    return iter([(0, found.scores)])
+
+
+def _in_ram(graph: Graph, choice: Choice) -> Ranking:
+    if choice.method == "in":
+        return methods.in_degree(graph)
+    if choice.method == "win":
+        return methods.weighted_in_degree(graph)
+    if choice.method == "pagerank":
+        return methods.pagerank(graph)
+    if choice.method == "supp":
+        return methods.supporters(graph, choice.depth)
+    if choice.method == "qvs":
+        return methods.quick_visit(graph)
+    if choice.method == "bv":
+        return methods.bit_vector(graph, choice.depth, 0 if choice.whole else choice.top, choice.seed)
+    return methods.top_supporters(graph, choice.p, choice.depth, choice.seed)
+
+
+def _from_disk(graph: Graph, choice: Choice, memory: int, work: Work) -> Scores:
+    method = choice.method
+    if method in ("in", "win", "pagerank"):
+        raise UsageError(f"{method} ranks in RAM only: leave --memory out")
+    if method != "bv" and choice.depth != 2:
+        raise UsageError(f"from disk {method} counts at distance two only: leave out --depth or --memory")
+    if method == "qvs":
+        return external.quick_visit(graph, memory, work)
+    if method == "bv":
+        top = 0 if choice.whole else choice.top
+        return external.bit_vector(graph, memory, work, choice.depth, top, choice.seed)
+    if method == "tse":
+        return external.top_supporters(graph, memory, work, choice.p, choice.seed)
+    if method == "supp":
+        method = _cheaper(graph, memory, work.traffic)
+    search = exact.supporters_a if method == "supp-a" else exact.supporters_b
+    return search(graph, memory, work)
+
+
+def _cheaper(graph: Graph, memory: int, traffic: Traffic) -> str:
+    """Which of SUPP2-A and -B moves less; paths stand for the supporters, whom nobody has counted yet."""
+    size = graph.into.bytes
+    into, out = graph.into.offset_file.stream(traffic), graph.out.offset_file.stream(traffic)
+    paths, before = 0, (into.take(1), out.take(1))
+    while len(ahead := into.take(1 << 16)):
+        back = out.take(1 << 16)
+        paths += int((np.diff(ahead, prepend=before[0]) * np.diff(back, prepend=before[1])).sum())
+        before = ahead[-1:], back[-1:]
+    read, written, _ = costs.supporters_b_bytes(size, paths, memory)
+    reread = costs.supporters_a_bytes(size, graph.nodes, graph.edges, paths, memory)
+    # A set of SUPP2-A has to fit, and one node may have all others as supporters.
+    return "supp-a" if reread < read + written and memory >= 4 * graph.nodes else "supp-b"

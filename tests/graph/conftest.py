@@ -1,0 +1,3 @@
+from tests.graph.reference import web
+
+__all__ = ["web"]

@@ -1,0 +1,128 @@
+"""Graphs on disk: built in little memory, read back, damaged, imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from barkspider.core.errors import StorageError, UsageError
+from barkspider.graph.arrays import ArrayFile, ArrayWriter, Traffic
+from barkspider.graph.build import build_graph
+from barkspider.graph.importing import read_graph
+from barkspider.graph.sorting import Sorter
+from barkspider.graph.store import Graph
+from barkspider.storage.env import Env
+from tests.graph.reference import linked_from, scale_free
+
+
+def links_of(graph: Graph) -> list[tuple[str, str]]:
+    """All edges by name, read from the out-graph."""
+    return [
+        (graph.name(first + row), graph.name(int(target)))
+        for first, offsets, neighbours in graph.out.scan(Traffic())
+        for row in range(len(offsets) - 1)
+        for target in neighbours[offsets[row] : offsets[row + 1]]
+    ]
+
+
+@pytest.mark.parametrize("memory", [1, 100_000, 10_000_000])
+def test_both_directions_hold_every_edge_once_however_little_memory(tmp_path: Path, memory: int) -> None:
+    edges = scale_free(3_000, 40_000)
+    pairs = np.array(edges)
+    batches = [(part[:, 0], part[:, 1]) for part in np.array_split(pairs, 7)]
+    graph = build_graph(Env(), tmp_path / "graph", batches, nodes=3_000, memory=memory)
+    into = linked_from(3_000, edges)
+    assert graph.edges == sum(map(len, into))
+    sides = graph.into.offsets.tolist(), graph.into.neighbours.tolist()
+    assert [sides[1][b:e] for b, e in zip(sides[0], sides[0][1:], strict=False)] == [sorted(s) for s in into]
+    turned = {(source, target) for target, sources in enumerate(into) for source in sources}
+    assert links_of(graph) == [(str(a), str(b)) for a, b in sorted(turned)]
+    assert sorted(Env().list(tmp_path / "graph")) == [
+        "in.neighbours", "in.offsets", "out.neighbours", "out.offsets",
+    ]  # fmt: skip
+
+
+def test_a_reader_may_begin_anywhere(tmp_path: Path) -> None:
+    pairs = np.array(scale_free(3_000, 40_000))
+    graph = build_graph(Env(), tmp_path / "graph", [(pairs[:, 0], pairs[:, 1])], nodes=3_000)
+    for begin in (0, 1, 1234, 2999):
+        chunk = graph.into.reader(Traffic(), begin).take(1)
+        low, high = graph.into.offsets[begin : begin + 2]
+        assert chunk.neighbours.tolist() == graph.into.neighbours[low:high].tolist()
+        assert chunk.first == begin
+
+
+def test_sorting_gives_each_key_once_and_leaves_no_file(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    keys = random.integers(0, 60_000, 200_000).astype(np.uint64)
+    sorter = Sorter(Env(), tmp_path, 40_000, Traffic(), "keys")
+    for part in np.array_split(keys, 9):
+        sorter.add(part)
+    assert np.concatenate(list(sorter.merged())).tolist() == np.unique(keys).tolist()
+    assert Env().list(tmp_path) == []
+
+
+def test_damage_is_named_when_mapped_and_when_read_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "numbers"
+    with ArrayWriter(Env(), path, "<u4") as writer:
+        writer.write(np.arange(100_000))
+    whole = path.read_bytes()
+    assert ArrayFile(Env(), path, "<u4").map().tolist() == list(range(100_000))
+    for place in (20, 200_000):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        file = ArrayFile(Env(), path, "<u4")
+        with pytest.raises(StorageError, match=r"numbers is damaged at byte"):
+            file.map()
+        with pytest.raises(StorageError, match=r"numbers is damaged at byte"):
+            file.stream(Traffic()).take(100_000)
+    for bad in (b"", whole[:10], whole[:-1], whole[:-100], whole[:16]):
+        path.write_bytes(bad)
+        with pytest.raises(StorageError, match="numbers"):
+            ArrayFile(Env(), path, "<u4")
+    path.write_bytes(whole)
+    with pytest.raises(StorageError, match="does not hold items of type <i4"):
+        ArrayFile(Env(), path, "<i4")
+
+
+def test_a_failed_build_leaves_an_empty_folder_and_a_full_one_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "graph"
+    with pytest.raises(UsageError, match="names node -1"):
+        build_graph(Env(), folder, [(np.array([0, 1]), np.array([1, -1]))])
+    assert Env().list(folder) == []
+    build_graph(Env(), folder, [(np.array([0]), np.array([1]))], names=[b"a.org", b"b.org"])
+    assert Graph(Env(), folder).name(1) == "b.org"
+    with pytest.raises(UsageError, match="is not empty"):
+        build_graph(Env(), folder, [])
+    with pytest.raises(UsageError, match="names for 0 to 1 only"):
+        build_graph(Env(), tmp_path / "other", [(np.array([0]), np.array([2]))], names=[b"a", b"b"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("numbers.csv", "source,target\n0,1\n1,2\n1,2\n2,2\n"),
+        ("blanks.txt", "# a comment\n0 1\n1 2\n"),
+        ("tabs.tsv", "0\t1\n1\t2\n"),
+        ("more.csv", "0,1,weight\n1,2,weight\n"),
+    ],
+)
+def test_edge_lists_of_numbers(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    graph = read_graph(Env(), tmp_path / name, tmp_path / "graph")
+    assert links_of(graph) == [("0", "1"), ("1", "2")]
+    assert not graph.named
+
+
+def test_edge_lists_of_names(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("from,to\na.org,b.org\nb.org,c.org\na.org,b.org\n")
+    pq.write_table(pa.table({"x": ["a.org", "b.org"], "y": ["b.org", "c.org"]}), tmp_path / "a.parquet")
+    for number, name in enumerate(("a.csv", "a.parquet")):
+        graph = read_graph(Env(), tmp_path / name, tmp_path / str(number))
+        assert sorted(links_of(graph)) == [("a.org", "b.org"), ("b.org", "c.org")]
+        assert read_graph(Env(), tmp_path / str(number), tmp_path / "unused").nodes == 3
+    pq.write_table(pa.table({"x": [0, 1], "y": [1, 2]}), tmp_path / "n.parquet")
+    assert links_of(read_graph(Env(), tmp_path / "n.parquet", tmp_path / "n")) == [("0", "1"), ("1", "2")]
