@@ -15,6 +15,7 @@ from barkspider.cli.fetch import fetch
 from barkspider.cli.papers import papers
 from barkspider.cli.plan import plan
 from barkspider.cli.query import query
+from barkspider.cli.rank import rank
 from barkspider.cli.show import show
 from barkspider.cli.web import web
 
@@ -34,6 +35,7 @@ app.command()(export)
 app.command()(web)
 app.command()(plan)
 app.command()(papers)
+app.command()(rank)
 app.add_typer(drum_app, name="drum")
 
 
@@ -42,6 +44,7 @@ def warm() -> None:
     """Compile the numba kernels once, so that the first crawl does not wait for them."""
     # Importing is enough: every kernel has its signature and compiles, or loads from its cache, at import.
     import barkspider.engine
+    import barkspider.graph.kernels
     import barkspider.storage.drum
     import barkspider.synthweb  # noqa: F401
 

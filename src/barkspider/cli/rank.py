@@ -1,0 +1,166 @@
+"""`barkspider rank`: who in a domain graph deserves to be crawled."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from barkspider.core.errors import UsageError
+from barkspider.core.units import parse_size
+
+if TYPE_CHECKING:
+    from barkspider.graph.rank import Choice, Result
+    from barkspider.graph.store import Graph
+
+_SHOWN = 15  # of the top list on a screen: as many as Table I has
+
+
+def rank(
+    graph: Annotated[
+        Path, typer.Argument(help="A graph's folder, .npz, or edges in .csv, .tsv, .txt or .parquet.")
+    ],
+    method: Annotated[
+        str, typer.Option(help="in, win, pagerank, supp (supp-a, supp-b), qvs, bv or tse.")
+    ] = "tse",
+    p: Annotated[float, typer.Option(help="Share of nodes that tse samples.")] = 0.01,
+    depth: Annotated[int, typer.Option(help="Distance of supporters (supp, bv, tse).")] = 2,
+    top: Annotated[int, typer.Option(help="Length of the top list.")] = 1000,
+    memory: Annotated[
+        str, typer.Option(help="Rank from disk in about so much RAM, such as 64MB; else all in RAM.")
+    ] = "",
+    seed: Annotated[int, typer.Option(help="Of the sample of tse and the bits of bv.")] = 1,
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Write all scores (.parquet); with --compare a picture (.svg, .png, .pdf)."),
+    ] = None,
+    save: Annotated[
+        Path | None, typer.Option(help="Keep the imported graph in this folder, to rank it again.")
+    ] = None,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Run all methods and show them side by side.")
+    ] = False,
+    spam_list: Annotated[Path | None, typer.Option(help="With --compare: names of spam, one a line.")] = None,
+    scores: Annotated[
+        Path | None, typer.Option(help="With --compare: lines `name number` from another source.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Rank the nodes of a domain graph by their place in it.
+
+    Example: barkspider rank domains.npz --method tse --p 0.001 --top 20
+
+    Example: barkspider rank edges.parquet --save graph/ --method supp-b --memory 64MB --output scores.parquet
+
+    Example: barkspider rank graph/ --compare --spam-list spam.txt --output compare.svg
+    """
+    from barkspider.cli import rank_compare
+    from barkspider.graph.rank import Choice
+
+    choice = Choice(method, p, depth, top, parse_size(memory) if memory else None, seed, output is not None)
+    _check_options(choice, output, compare, spam_list or scores)
+    if compare:
+        spam = rank_compare.read_spam(spam_list)
+        outside = rank_compare.read_scores(scores)
+        with _opened(graph, save, choice) as opened:
+            rank_compare.compare(opened, choice, spam, outside, output, as_json)
+        return
+    with _opened(graph, save, choice) as opened:
+        _rank_one(opened, choice, output, as_json)
+
+
+def _check_options(choice: Choice, output: Path | None, compare: bool, outside: Path | None) -> None:
+    from barkspider.graph.methods import check_depth, sample_limit
+    from barkspider.graph.rank import METHODS, VARIANTS
+
+    if choice.method not in METHODS + VARIANTS:
+        raise UsageError(f"{choice.method!r} is no method; the methods are {', '.join(METHODS + VARIANTS)}")
+    sample_limit(choice.p)
+    check_depth(choice.depth)
+    if choice.top < 1:
+        raise UsageError(f"the top list has {choice.top} nodes; give 1 or more")
+    if compare and choice.memory is not None:
+        raise UsageError("--compare ranks in RAM only: leave --memory out")
+    if outside is not None and not compare:
+        raise UsageError("--spam-list and --scores are for --compare: give it too")
+    wanted = (".svg", ".png", ".pdf") if compare else (".parquet",)
+    if output is not None and output.suffix not in wanted:
+        raise UsageError(f"{output} does not end in {' or '.join(wanted)}")
+
+
+@contextmanager
+def _opened(path: Path, save: Path | None, choice: Choice) -> Iterator[Graph]:
+    from barkspider.graph.importing import read_graph
+    from barkspider.storage.env import Env
+
+    memory = {} if choice.memory is None else {"memory": choice.memory}
+    if save is not None:
+        yield read_graph(Env(), path, save, **memory)
+        return
+    with tempfile.TemporaryDirectory(prefix="barkspider-rank-") as folder:
+        yield read_graph(Env(), path, Path(folder), **memory)
+
+
+def _rank_one(graph: Graph, choice: Choice, output: Path | None, as_json: bool) -> None:
+    from barkspider.graph.rank import rank as run
+
+    if output is None:
+        result = run(graph, choice)
+    else:
+        with _score_file(graph, output) as take:
+            result = run(graph, choice, take)
+    if as_json:
+        typer.echo(json.dumps(as_dict(graph, result)))
+        return
+    for place, (node, score) in enumerate(result.top[:_SHOWN], 1):
+        typer.echo(f"{place:4}  {score:>16,.6g}  {graph.name(node)}")
+    if len(result.top) > _SHOWN:
+        typer.echo(f"      and {len(result.top) - _SHOWN:,} more in --json")
+    moved = ""
+    if result.bytes_read:
+        moved = f", {result.bytes_read / 1e6:,.1f} MB read, {result.bytes_written / 1e6:,.1f} MB written"
+    typer.echo(
+        f"{result.method} on {result.nodes:,} nodes and {result.edges:,} edges: {result.seconds:.2f} s, "
+        f"{result.cpu_seconds:.2f} s of CPU, {result.ram_hits:,} memory hits{moved}"
+    )
+
+
+def as_dict(graph: Graph, result: Result) -> dict[str, Any]:
+    """A result as JSON has it: names in place of numbers where there are names."""
+    shown = asdict(result)
+    shown["top"] = [[graph.name(node) if graph.named else node, score] for node, score in result.top]
+    return shown
+
+
+@contextmanager
+def _score_file(graph: Graph, path: Path) -> Iterator[Any]:
+    """Writes blocks of scores as rows of a Parquet file: node, name where there are names, score."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    fields = [
+        ("node", pa.uint32()),
+        *([("name", pa.string())] if graph.named else []),
+        ("score", pa.float64()),
+    ]
+    schema = pa.schema(fields)
+    rows = 1 << 18
+    with pq.ParquetWriter(path, schema) as writer:
+
+        def take(first: int, scores: Any) -> None:
+            for begin in range(0, len(scores), rows):
+                part = scores[begin : begin + rows]
+                nodes = np.arange(first + begin, first + begin + len(part))
+                columns = [pa.array(nodes, pa.uint32()), pa.array(part.astype(np.float64))]
+                if graph.named:
+                    columns.insert(1, pa.array([graph.name(node) for node in nodes.tolist()], pa.string()))
+                writer.write_batch(pa.record_batch(columns, schema=schema))
+
+        yield take
