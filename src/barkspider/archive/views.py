@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -61,12 +62,21 @@ def ask(env: Env, folder: Path, sql: str) -> pa.Table:
                 statements = connection.extract_statements(sql)
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                     raise UsageError("only one SELECT can be asked; tables cannot be changed")
-                return connection.sql(sql).to_arrow_table()
-        except RuntimeError as error:  # how DuckDB tells of Ctrl-C; its own errors are of another kind
-            raise KeyboardInterrupt from error
+                return _answer(connection, sql)
         except duckdb.Error as error:
             if files == _files(env, folder):  # else a merge has just taken one away: its rows are in another
                 raise UsageError(f"cannot answer: {_first_line(error)}") from error
+
+
+def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+    """Ask in a thread, so that this one can hear Ctrl-C: DuckDB is deaf to it while it counts."""
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(lambda: connection.sql(sql).to_arrow_table())
+        try:
+            return answer.result()
+        except KeyboardInterrupt:
+            connection.interrupt()
+            raise
 
 
 def domain_table(env: Env, folder: Path) -> pa.Table:
