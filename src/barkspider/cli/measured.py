@@ -76,8 +76,11 @@ def measure(job: Path, pages: float) -> Measured:
         "unique": counters.unique / counters.rows,
         "unique_per_page": counters.unique / fetched,
     }
-    predicted = drum_bytes(counters.rows - counters.sifted, counters.unique, counters.merges, url)
-    return Measured(fetched, parameters, counters.moved(), predicted)
+    # When a crawl is stopped, rows wait in buckets for a merge that never comes: neither side counts them.
+    merged = min(counters.aux_read / url, counters.rows - counters.sifted)
+    waiting = counters.pairs_written + counters.aux_written - counters.pairs_read - counters.aux_read
+    predicted = drum_bytes(merged, counters.unique, counters.merges, url)
+    return Measured(fetched, parameters, counters.moved() - waiting, predicted)
 
 
 def _domains(job: Path, fetched: int, hosts: int, pages: float) -> float:

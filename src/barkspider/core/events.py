@@ -180,6 +180,10 @@ class Frontier(Protocol):
         """Sizes of its queues by name, for people to watch."""
         ...
 
+    def drums(self) -> dict[str, dict[str, int]]:
+        """What its DRUMs counted, by name; see `storage.counters`."""
+        ...
+
     def validate(self) -> None:
         """Check every invariant; raises AssertionError."""
         ...

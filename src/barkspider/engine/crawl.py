@@ -228,7 +228,8 @@ class Crawl:
                 self.fault = self.fault or error
         with suppress(StorageError):  # a full disk may have no room for this either
             why = {"error": str(self.fault)} if self.fault else {}
-            self._job.log(self._clock.wall(), "ended", **self._final.as_dict(), **why)
+            drums = {"drum": self._frontier.drums()}
+            self._job.log(self._clock.wall(), "ended", **self._final.as_dict(), **drums, **why)
 
 
 def _allow_open_files(fetch: Fetch) -> None:

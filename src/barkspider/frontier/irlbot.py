@@ -13,6 +13,7 @@ Merges run in threads of their own; a step only moves what they have finished, a
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
@@ -87,6 +88,11 @@ class Irlbot(PoliteFrontier):
             "over_budget": beast.failed + self._beast.awaited,
             "rescans": self._beast.moved.rescans,
         }
+
+    def drums(self) -> dict[str, dict[str, int]]:
+        """What its DRUMs counted, by name."""
+        drums = {"seen": self._seen.drum, "edges": self._edges, "indegree": self._indegree}
+        return {name: asdict(drum.counters) for name, drum in drums.items()}
 
     def validate(self) -> None:
         """Check the invariants."""

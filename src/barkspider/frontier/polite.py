@@ -80,6 +80,10 @@ class PoliteFrontier(ABC):
             return True
         return not self._ready.under_way and (self._held or not self._waiting())
 
+    def drums(self) -> dict[str, dict[str, int]]:
+        """What its DRUMs counted, by name."""
+        return {}
+
     @abstractmethod
     def _seeds(self, batch: UrlBatch) -> None:
         """Take URLs that the user gave."""
