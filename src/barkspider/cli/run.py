@@ -31,7 +31,10 @@ def run_crawl(
     # What was imported stays for good and the queues hold few cycles: rare collections save a tenth of the CPU.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
-    return uvloop.run(_run(settings, seeds, folder, as_json, title, console))
+    try:
+        return uvloop.run(_run(settings, seeds, folder, as_json, title, console))
+    finally:
+        gc.unfreeze()  # modules that clean up at the end look for what is theirs
 
 
 async def _run(
