@@ -82,16 +82,17 @@ def test_any_flipped_bit_of_a_record_is_noticed(tmp_path: Path, compression: str
     path = write(tmp_path, compression, count=1, size=20)
     data, borders = path.read_bytes(), ends(path)
     with WarcFile(Env(), path) as file:
-        truth = list(file)
+        truth = [(record.header, record.block) for record in file]
     damaged = path.with_name(f"damaged-{path.name}.open")
     for place in range(borders[0], len(data)):
         changed = bytearray(data)
         changed[place] ^= 1 << place % 8
         damaged.write_bytes(changed)
         with WarcFile(Env(), damaged) as file:
-            found = list(file)
-        if [(record.header, record.block) for record in found] != [(one.header, one.block) for one in truth]:
-            assert found == truth[: len(found)]  # it ends there; nothing false comes out
+            found = [(record.header, record.block) for record in file]
+        # It ends there, and nothing false comes out. (A frame of zstd whose mark of a checksum is flipped is still
+        # read rightly, and what follows is not.)
+        assert found == truth[: len(found)]
 
 
 @settings(max_examples=200, deadline=None)
