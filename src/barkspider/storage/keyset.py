@@ -71,6 +71,11 @@ class KeySet:
             mask[zeros[0]] = True
         return mask
 
+    def keys(self) -> npt.NDArray[np.uint64]:
+        """All keys, in no order."""
+        zero = np.zeros(int(self._has_zero), np.uint64)
+        return np.concatenate([zero, self._table[self._table != 0]])
+
     def _run(self, keys: npt.NDArray[np.uint64], insert: bool) -> npt.NDArray[np.bool_]:
         mask: npt.NDArray[np.bool_] = _probe(
             self._table, np.ascontiguousarray(keys), self._shift(), insert

@@ -10,32 +10,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from barkspider.core.errors import StorageError
+from barkspider.core.events import Structure
 from barkspider.storage.env import Env
 from barkspider.storage.format import checksum
 
 MANIFEST = "manifest.json"
 _MAGIC = "barkspider-manifest"
 _VERSION = 1
-
-
-class Structure(Protocol):
-    """Something whose state a `Store` commits. The files of `name` lie in the folder of that name."""
-
-    name: str
-
-    def prepare(self) -> dict[str, Any]:
-        """Make the present state durable and describe it as JSON.
-
-        `files` in it names each file, relative to the store's folder, with the length that counts.
-        """
-        ...
-
-    def committed(self) -> None:
-        """The manifest with the prepared state is safe: files that it does not name may go."""
-        ...
 
 
 class Store:
@@ -67,11 +51,10 @@ class Store:
     def open(cls, env: Env, folder: Path) -> Store:
         """Go back to the last commit of a folder, which may be none."""
         env.make_folder(folder)
-        path = folder / MANIFEST
         names = env.list(folder)
         if f"{MANIFEST}.new" in names:
             env.remove(folder / f"{MANIFEST}.new")
-        number, states = _parse(env.read(path), path) if MANIFEST in names else (0, {})
+        number, states = read_manifest(env, folder) if MANIFEST in names else (0, {})
         store = cls(env, folder, number, states)
         store._recover()
         return store
@@ -129,6 +112,11 @@ class Store:
         for name in self._env.list(folder):
             if folder / name not in kept:
                 self._env.remove(folder / name)
+
+
+def read_manifest(env: Env, folder: Path) -> tuple[int, dict[str, dict[str, Any]]]:
+    """The number of the last commit, and the state of each structure."""
+    return _parse(env.read(folder / MANIFEST), folder / MANIFEST)
 
 
 def _format(number: int, states: dict[str, dict[str, Any]]) -> bytes:

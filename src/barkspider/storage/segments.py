@@ -22,7 +22,7 @@ from barkspider.storage.format import (
 )
 from barkspider.storage.items import Lengths, pack, unpack
 
-_MAGIC, _VERSION = b"BARKqueu", 1
+MAGIC, VERSION = b"BARKqueu", 1
 _RESERVE = 1 << 22  # bytes: a segment that grows beyond takes disk blocks in advance: a fifth less work
 _NAME = re.compile(r"\d{8,}\.queue")
 
@@ -88,7 +88,7 @@ class Segments:
             raise StorageError(f"{self._writer.path} was changed by another process")
         self._unsynced.add(self.last)
         self._unsynced_names |= offset == 0
-        begin = [header(_MAGIC, _VERSION)] if offset == 0 else []
+        begin = [header(MAGIC, VERSION)] if offset == 0 else []
         self._writer.write(*begin, head, *pieces)
         self.lengths[self.last] = size = self._writer.size
         if self._reserved <= size < self._size:
@@ -186,7 +186,7 @@ class Segments:
             self._drop_reader()
             file = self._env.open(self.path(number))
             try:
-                check_header(file.pread(0, HEADER_SIZE), _MAGIC, _VERSION, file.path)
+                check_header(file.pread(0, HEADER_SIZE), MAGIC, VERSION, file.path)
             except StorageError:
                 file.close()
                 raise
