@@ -248,3 +248,59 @@ def test_thousands_of_rules_are_all_known() -> None:
 def test_an_escape_that_need_not_be_is_no_way_around_a_rule(rules: str, target: str, allowed: bool) -> None:
     parsed = RobotsRules.parse(f"User-agent: *\n{rules}\n".encode(), "barkspider")
     assert parsed.allows(target) == allowed
+
+
+def kept(found: RobotsRules) -> RobotsRules:
+    return RobotsRules.decode(found.encode())
+
+
+def test_rules_that_were_kept_give_every_verdict() -> None:
+    for case in google("allowed"):
+        found = kept(RobotsRules.parse(case["robots"].encode(), case["ua"]))
+        assert found.allows(target_of(case["url"])) == case["allowed"], case["test"]
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.text(alphabet="a7E/*$%ツ\n", min_size=1, max_size=10)), max_size=8),
+    st.lists(st.text(alphabet="a7E/$%~\n", max_size=12).map(lambda text: f"/{text}"), max_size=20),
+    st.one_of(st.none(), st.floats(0, 1e9)),
+)
+def test_rules_that_were_kept_decide_as_before(
+    pairs: list[tuple[bool, str]], targets: list[str], delay: float | None
+) -> None:
+    found = RobotsRules(pairs, delay)
+    again = kept(found)
+    assert again.crawl_delay == delay
+    assert [again.allows(target) for target in targets] == [found.allows(target) for target in targets]
+    assert again.encode() == found.encode()
+
+
+def test_more_wildcards_than_are_tried_are_kept_as_the_prefixes_that_they_became() -> None:
+    pairs = [(False, f"/%61{number}*x") for number in range(1_200)]
+    pairs += [(False, "/b$*x"), (True, "/b$*xy"), (False, "/%63$$")]
+    found = RobotsRules(pairs)
+    again = kept(found)
+    targets = [f"/{start}{number}{end}" for start in ("a", "%61") for number in (7, 1100) for end in "xy"]
+    targets += ["/b", "/b$", "/b$x", "/b$xy", "/c", "/c$", "/%63$", "/d"]
+    verdicts = [found.allows(target) for target in targets]
+    assert [again.allows(target) for target in targets] == verdicts
+    assert (found.allows("/a7y"), found.allows("/a1100y"), found.allows("/b")) == (True, False, True)
+
+
+def test_all_and_nothing_are_kept_as_the_objects_that_all_share() -> None:
+    assert kept(ALLOW_ALL) is kept(rules("Sitemap: http://a.example/map")) is ALLOW_ALL
+    assert kept(DISALLOW_ALL) is kept(rules("User-agent: *\nDisallow: /\n")) is DISALLOW_ALL
+    slow = kept(rules("User-agent: *\nDisallow: /\nCrawl-delay: 0\n"))
+    assert (slow.crawl_delay, slow.allows("/x")) == (0.0, False)
+
+
+def test_bytes_that_are_no_rules_are_refused() -> None:
+    sound = RobotsRules([(False, "/a"), (True, "/b*c")]).encode()
+    for damaged in (sound[:-1], sound + b"x", sound[:20], b"x" * 40, sound[:24] + b"\x03" + sound[25:]):
+        with pytest.raises(ValueError, match="damaged"):
+            RobotsRules.decode(damaged)
+
+
+def test_the_largest_file_is_kept_in_less_than_it_had() -> None:
+    text = "User-agent: *\n" + "".join(f"Disallow: /{number}/\n" for number in range(27_000))
+    assert len(rules(text).encode()) < len(text) // 2

@@ -10,6 +10,7 @@ from typing import Any
 
 import numba
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from barkspider.core.errors import StorageError
@@ -46,9 +47,7 @@ def pack(batch: UrlBatch) -> Texts:
     >>> packed.lengths().tolist(), unpack(packed).rows()[0].parent
     ([58], 9)
     """
-    heads = np.empty(len(batch), HEAD)
-    for name in HEAD.names or ():
-        heads[name] = getattr(batch, name)
+    heads = heads_of(batch)
     urls = Texts.from_arrow(batch.url)
     offsets = urls.offsets - urls.offsets[0] + np.arange(len(batch) + 1) * _WIDTH
     packed = np.empty(offsets[-1], np.uint8)
@@ -67,7 +66,20 @@ def unpack(rows: Texts) -> UrlBatch:
     damaged = _detach(rows.data, rows.offsets, heads.view(np.uint8), text, ends)
     if damaged >= 0:
         raise StorageError(f"rows of URLs are damaged: row {damaged} of {count} is not one")
-    url = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(ends), pa.py_buffer(text)])
+    return batch_of(heads, ends, text)
+
+
+def heads_of(batch: UrlBatch) -> npt.NDArray[Any]:
+    """All columns but the URL, as they lie in rows."""
+    heads = np.empty(len(batch), HEAD)
+    for name in HEAD.names or ():
+        heads[name] = getattr(batch, name)
+    return heads
+
+
+def batch_of(heads: npt.NDArray[Any], ends: npt.NDArray[np.int32], text: npt.NDArray[np.uint8]) -> UrlBatch:
+    """The batch with these heads, and the URLs between these ends in `text`."""
+    url = pa.Array.from_buffers(pa.binary(), len(heads), [None, pa.py_buffer(ends), pa.py_buffer(text)])
     columns: dict[str, Any] = {name: np.ascontiguousarray(heads[name]) for name in HEAD.names or ()}
     return UrlBatch(**columns, url=url)
 

@@ -50,8 +50,9 @@ def escape(pattern: str) -> str:
 class PathPattern:
     """One pattern, taken apart once.
 
-    `length` is the pattern's length as written, which decides between rules; `head` is what every match
-    begins with; `literal` is the same when that is all the pattern asks for, else None.
+    `text` is the pattern with its escapes as in canonical URLs, and makes the same pattern again; its `length`
+    decides between rules. `head` is what every match begins with; `literal` is the same when that is all the
+    pattern asks for, else None.
 
     >>> PathPattern("/fish*.php$").matches("/fishheads/catfish.php")
     True
@@ -61,10 +62,10 @@ class PathPattern:
     ('/fish', '/fish', None)
     """
 
-    __slots__ = ("_exact", "_middle", "_tail", "head", "length", "literal")
+    __slots__ = ("_exact", "_middle", "_tail", "head", "length", "literal", "text")
 
     def __init__(self, pattern: str) -> None:
-        pattern = escape(pattern)
+        self.text = pattern = escape(pattern)
         self.length = len(pattern)
         anchored = pattern.endswith("$")
         head, *pieces = (pattern[:-1] if anchored else pattern).split("*")

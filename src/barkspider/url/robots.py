@@ -9,7 +9,10 @@ Google's published parser: groups of the same agent are merged, the longest rule
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterable
+from itertools import accumulate, pairwise
+from typing import Self
 
 from barkspider.url.patterns import PathPattern, escape, plain_escapes, upper_escapes
 
@@ -40,6 +43,13 @@ _FIELDS = (
 )
 _TOKEN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
+# How rules are kept: Crawl-delay (NaN for none), how many rules of each kind there are, bytes of a length.
+_KEPT = struct.Struct("<d4IB")
+_KEPT_ALL_FORBIDDEN = b"/"
+_WIDTHS = {1: "B", 2: "H", 4: "I"}
+
+_Wild = list[tuple[int, bool, PathPattern]]
+
 
 class RobotsRules:
     """The rules of one origin for one agent. Immutable once made.
@@ -60,34 +70,44 @@ class RobotsRules:
         sitemaps: tuple[str, ...] = (),
     ) -> None:
         """`rules` are pairs of "is it Allow" and a non-empty pattern."""
-        self.crawl_delay = crawl_delay
-        self.sitemaps = sitemaps
         rules = list(rules)
-        self._plain: RobotsRules | None = None
+        plain: RobotsRules | None = None
         if any("%" in text for _, text in rules):
             unescaped = [(allow, plain_escapes(text)) for allow, text in rules]
-            self._plain = RobotsRules(unescaped) if unescaped != rules else None
+            plain = RobotsRules(unescaped) if unescaped != rules else None
         # Most rules are plain prefixes, kept in a dictionary; Allow wins between equals.
-        self._literals: dict[str, bool] = {}
-        wild: list[tuple[int, bool, PathPattern]] = []
+        literals: dict[str, bool] = {}
+        wild: _Wild = []
         for allow, text in rules:
             if "*" not in text and not text.endswith("$"):
                 literal = escape(text)
-                self._literals[literal] = allow or self._literals.get(literal, False)
+                literals[literal] = allow or literals.get(literal, False)
             else:
                 pattern = PathPattern(text)
                 wild.append((pattern.length, allow, pattern))
         for _, allow, pattern in wild[_MAX_WILD:]:
             if not allow:
-                self._literals.setdefault(pattern.head, False)
+                literals.setdefault(pattern.head, False)
         del wild[_MAX_WILD:]
         wild.sort(key=lambda rule: rule[:2], reverse=True)
-        self._wild = wild
+        self._arrange(literals, wild, plain, crawl_delay, sitemaps)
+
+    def _arrange(
+        self,
+        literals: dict[str, bool],
+        wild: _Wild,
+        plain: RobotsRules | None,
+        crawl_delay: float | None,
+        sitemaps: tuple[str, ...] = (),
+    ) -> Self:
+        self.crawl_delay, self.sitemaps = crawl_delay, sitemaps
+        self._literals, self._wild, self._plain = literals, wild, plain
         self._lengths = sorted({len(text) for text in self._literals}, reverse=True)
         # What no Disallow can match is allowed, and that is most of what is asked.
         prefixes = {text for text, allow in self._literals.items() if not allow}
         prefixes.update(pattern.head for _, allow, pattern in wild if not allow)
         self._prefixes = tuple(prefixes) if len(prefixes) <= _MANY_PREFIXES else ("",)
+        return self
 
     @classmethod
     def parse(cls, body: bytes, agent: str) -> RobotsRules:
@@ -120,6 +140,64 @@ class RobotsRules:
         if self._plain is not None:
             return self._plain._match(upper_escapes(plain))
         return plain == target or self._match(upper_escapes(plain))
+
+    def encode(self) -> bytes:
+        """The rules as bytes, which `decode` reads without interpreting anything again; without sitemaps.
+
+        >>> ALLOW_ALL.encode(), RobotsRules.decode(DISALLOW_ALL.encode()) is DISALLOW_ALL
+        (b'', True)
+        """
+        levels = [self] if self._plain is None else [self, self._plain]
+        if self._plain is None and self.crawl_delay is None and not self._wild:
+            if not self._literals:
+                return b""
+            if self._literals == DISALLOW_ALL._literals:
+                return _KEPT_ALL_FORBIDDEN
+        counts, verdicts, texts = [0, 0, 0, 0], bytearray(), list[bytes]()
+        for place, level in enumerate(levels):
+            counts[2 * place : 2 * place + 2] = len(level._literals), len(level._wild)
+            verdicts += bytes(level._literals.values()) + bytes(allow for _, allow, _ in level._wild)
+            texts += [text.encode() for text in level._literals]
+            texts += [pattern.text.encode() for _, _, pattern in level._wild]
+        lengths = [len(text) for text in texts]
+        width = next(width for width in _WIDTHS if max(lengths, default=0) < 1 << 8 * width)
+        delay = math.nan if self.crawl_delay is None else self.crawl_delay
+        sizes = struct.pack(f"<{len(lengths)}{_WIDTHS[width]}", *lengths)
+        return b"".join((_KEPT.pack(delay, *counts, width), verdicts, sizes, *texts))
+
+    @classmethod
+    def decode(cls, kept: bytes) -> RobotsRules:
+        """The rules that `encode` wrote: for any target `allows` says the same. ValueError for other bytes.
+
+        >>> kept = RobotsRules([(False, "/a"), (True, "/a/*.html$")], crawl_delay=2.5).encode()
+        >>> rules = RobotsRules.decode(kept)
+        >>> rules.allows("/a/x"), rules.allows("/a/x.html"), rules.crawl_delay, len(kept)
+        (False, True, 2.5, 41)
+        """
+        if not kept:
+            return ALLOW_ALL
+        if kept == _KEPT_ALL_FORBIDDEN:
+            return DISALLOW_ALL
+        try:
+            delay, *counts, width = _KEPT.unpack_from(kept)
+            rules = sum(counts)
+            lengths = struct.unpack_from(f"<{rules}{_WIDTHS[width]}", kept, _KEPT.size + rules)
+        except (struct.error, KeyError) as error:
+            raise ValueError("rules of a robots.txt are damaged") from error
+        start = _KEPT.size + rules * (1 + width)
+        ends = list(accumulate(lengths, initial=start))
+        if ends[-1] != len(kept):
+            raise ValueError("rules of a robots.txt are damaged")
+        whole = kept.decode("latin-1")  # what counts is ASCII, and places stay places
+        verdicts = map(bool, kept[_KEPT.size : _KEPT.size + rules])
+        pairs = zip((whole[begin:end] for begin, end in pairwise(ends)), verdicts, strict=True)
+        levels = []
+        for literals, wild in (counts[:2], counts[2:]):
+            prefixes = dict(next(pairs) for _ in range(literals))
+            patterns = [(PathPattern(text), allow) for text, allow in (next(pairs) for _ in range(wild))]
+            levels.append((prefixes, [(pattern.length, allow, pattern) for pattern, allow in patterns]))
+        plain = cls.__new__(cls)._arrange(*levels[1], None, None) if any(counts[2:]) else None
+        return cls.__new__(cls)._arrange(*levels[0], plain, None if math.isnan(delay) else delay)
 
     def _match(self, target: str) -> bool:
         if not target.startswith(self._prefixes) or target == "/robots.txt":

@@ -1,0 +1,440 @@
+"""Which URLs may go on, for all that their sites say: robots.txt on disk (IRLbot, section 4.3, figure 2).
+
+    beast ─► check ─► DRUM cache, check ─ known and fresh ─► permitted ─► Ready, with the rules
+                          │ unknown, or outdated
+                          ├─► Q_R: the URLs wait ─ the asks of their round are settled ─► check again
+                          └─► DRUM requested, check+update ─ not asked yet ─► Q_D ─► asks ─► Ready fetches it
+    answer ─► learn ─► DRUM cache, update
+
+What the paper leaves open is decided like this:
+
+- A row of the cache is an origin and all URLs of it in the batch that was checked (`groups`), because the answer
+  to each row is a whole set of rules.
+- A URL is read back from Q_R when the asks before it are settled (`rounds`), not when its turn comes in a day or
+  two; or when there is nothing else to do and some are answered: a small crawl does not wait for its slowest host. One whose robots.txt was still unknown then (its host is slow, or parked) waits in Q_L, a queue like Q_R
+  where only patience counts: so none goes round and round, and none is in the way of others.
+- `requested` has the time at which an origin was asked for last. It is asked again when that is longer ago than
+  `expiry`, which an ask takes only when it was lost, or when the answer to that ask is what is outdated now: then
+  the time is before the `until` that the URL has seen.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from barkspider.core.errors import StorageError
+from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.frontier.groups import Trips, first, group, ungroup
+from barkspider.frontier.rounds import Rounds
+from barkspider.storage.columns import Rows, Texts
+from barkspider.storage.drum import CHECK, CHECK_UPDATE, UPDATE, Drum, Results
+from barkspider.storage.env import Env
+from barkspider.storage.queue import DiskQueue
+from barkspider.storage.sizing import Sizing
+from barkspider.url import Keys, RobotsRules, origin
+
+_VALUE = struct.Struct("<IIB")  # until, learned, whether it was unreachable; the rules follow
+_ASKED = np.dtype([("seen", "<u8"), ("round", "<u4")])  # before the origin; see `_spent`
+_LATEST = (1 << 32) - 1
+_NO_ROUND = _LATEST  # of URLs that wait in Q_L
+_SHORTEST_HURRY = 0.1  # seconds between two hurries, and more for each URL that waits: a tenth of the CPU
+_HURRY_A_URL = 2e-5
+_MANY_TRIPS = 3  # as many or more are counted together
+_TIME = np.uint64(_LATEST)
+_SHIFT = np.uint64(32)
+
+Asked = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """What is known of the robots.txt of an origin, good `until` a time; `learned` is when the site gave it.
+
+    `unreachable` says that all is forbidden because it could not be had. Times are whole seconds.
+
+    >>> permit = Permit.of(RobotsRules([(False, "/x")], crawl_delay=2.0), learned=100.7, until=3700)
+    >>> permit.rules.allows("/x/y"), permit.rules.crawl_delay, permit.learned, permit.unreachable
+    (False, 2.0, 100, False)
+    """
+
+    until: int
+    learned: int
+    unreachable: bool
+    encoded: bytes  # the rules; whoever has those of this time already need not read them
+
+    @classmethod
+    def of(cls, rules: RobotsRules, learned: float, until: float, unreachable: bool = False) -> Permit:
+        """From rules as they were read."""
+        return cls(_second(until), _second(learned), unreachable, rules.encode())
+
+    @property
+    def rules(self) -> RobotsRules:
+        """The rules, read anew at each call."""
+        try:
+            return RobotsRules.decode(self.encoded)
+        except ValueError as error:
+            raise StorageError("robots/cache is damaged") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """URLs that may be judged by the rules that came with them; the groups of origins are one behind the other."""
+
+    urls: UrlBatch
+    counts: Rows  # of the URLs of each group
+    values: Texts  # what the cache has, for each group
+
+    def __len__(self) -> int:
+        return len(self.urls)
+
+    def __iter__(self) -> Iterator[tuple[str, Permit, list[UrlRow]]]:
+        """Origin, permit and URLs of each group. An origin may come again."""
+        rows, places = self.urls.rows(), accumulate(self.counts.tolist(), initial=0)
+        for value, (start, end) in zip(self.values.tolist(), pairwise(places), strict=True):
+            until, learned, unreachable = _VALUE.unpack_from(value)
+            permit = Permit(until, learned, bool(unreachable), value[_VALUE.size :])
+            yield origin(rows[start].url.decode()), permit, rows[start:end]
+
+
+class Permits:
+    """See the module. Filled by `beast` with `check`, emptied into `Ready` with `permitted`; one thread owns it.
+
+    Invariants: no URL is lost, and none comes out twice; one that comes out has rules that are good at that time.
+    `now` is in seconds of a clock that goes on across restarts. Add each of `structures` to the store. After a
+    StorageError only the last commit counts.
+
+    >>> import tempfile
+    >>> batch = UrlBatch.from_rows([UrlRow(1, 2, 3, 0, 0, 0, 0, b"http://a.example/x")])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     permits = Permits(Env(), Path(folder), Keys(7))
+    ...     permits.check(batch); permits.merge()
+    ...     print(sum(map(len, permits.permitted(now=5.0))), permits.merge(), permits.asks(10))
+    ...     permits.learn("http://a.example", Permit.of(RobotsRules(), learned=6.0, until=3606.0))
+    ...     print(sum(map(len, permits.permitted(now=6.0))), permits.merge())
+    ...     for origin, permit, rows in next(permits.permitted(now=7.0)):
+    ...         print(origin, permit.until, [row.url for row in rows], permits.waiting)
+    ...     permits.close()
+    0 None ['http://a.example']
+    0 None
+    http://a.example 3606 [b'http://a.example/x'] 0
+    """
+
+    name = "robots/rounds"
+
+    def __init__(
+        self,
+        env: Env,
+        folder: Path,
+        keys: Keys,
+        *,
+        expiry: float = 3600.0,
+        patience: float = 30.0,
+        sizing: Sizing | None = None,
+        requested_sizing: Sizing | None = None,
+        background: bool = True,
+        state: Callable[[str], dict[str, Any] | None] = lambda _: None,
+    ) -> None:
+        """`expiry`: seconds after which an ask without an answer is made again; `patience`: seconds that URLs
+        wait at most before they are checked again; `state` is that of a store."""
+        self._keys, self._expiry = keys, math.ceil(expiry)
+        self._cache = Drum(
+            env,
+            folder,
+            "robots/cache",
+            value=bytes,
+            aux=True,
+            sizing=sizing,
+            background=background,
+            state=state("robots/cache"),
+        )
+        self._requested = Drum(
+            env,
+            folder,
+            "robots/requested",
+            value=np.dtype("<u8"),
+            aux=True,
+            update=self._remember,
+            sizing=requested_sizing,
+            background=background,
+            state=state("robots/requested"),
+        )
+        kept: dict[str, Any] = state(self.name) or {}
+        try:
+            self._waiting = int(kept.get("waiting", 0))
+            self._trips = np.array(kept.get("trips", [0] * (_MANY_TRIPS + 1)), np.int64)
+            self._handed = int(kept.get("handed", 0))  # asks taken out of Q_D
+            self._made = int(kept.get("made", 0))  # asks put into it
+            # Asks without an answer by their numbers, ascending; and those that a crash made us forget.
+            self._asked: dict[str, int] = {name: int(number) for name, number in kept.get("asked", [])}
+            self._again = list(self._asked)[::-1]
+            # Answers that came before a crash to asks that are made after it, and until when they hold.
+            self._ahead: dict[str, int] = {name: int(until) for name, until in kept.get("ahead", [])}
+            self._first = Rounds(env, folder, "queues/Q_R", patience, kept.get("first"))
+            self._late = Rounds(env, folder, "queues/Q_L", patience, kept.get("late"))
+            self._to_ask = DiskQueue(env, folder, "queues/Q_D", state=kept.get("to_ask"))
+            self.validate()
+        except (AssertionError, KeyError, TypeError, ValueError) as error:
+            raise StorageError(f"the state of {self.name} is damaged") from error
+        self._late_since = -math.inf
+        self._answers: dict[
+            bytes, bytes
+        ] = {}  # on their way to the cache: a row alone would cost as much as a batch
+        self._checks = (
+            self._cache.pending
+        )  # groups that wait for a merge, answers of an earlier run among them
+        self._news = False  # whether anything was learned since those who wait were last checked in a hurry
+        self._hurried = -math.inf
+
+    @property
+    def structures(self) -> tuple[Permits, Drum, Drum]:
+        """What a store has to commit, in this order: answers that wait here go to the cache."""
+        return self, self._cache, self._requested
+
+    @property
+    def origins(self) -> int:
+        """Origins of which something is known, be it outdated."""
+        return len(self._cache)
+
+    @property
+    def waiting(self) -> int:
+        """URLs that were checked and did not come out yet."""
+        return self._waiting
+
+    @property
+    def pending(self) -> int:
+        """Rows that wait for a merge: origins with URLs, answers, and origins that may have to be asked."""
+        return len(self._answers) + self._cache.pending + self._requested.pending
+
+    @property
+    def undecided(self) -> int:
+        """Rows for whose sake a merge is worth while: without the answers, which nobody may have asked about yet."""
+        return self._checks + self._requested.pending
+
+    @property
+    def merging(self) -> bool:
+        """Whether a merge is running at this moment."""
+        return self._cache.merging or self._requested.merging
+
+    @property
+    def asked(self) -> int:
+        """Asks that were handed out and are not settled."""
+        return len(self._asked)
+
+    def gauges(self) -> dict[str, int]:
+        """How things stand; trips are those through Q_R and Q_L, of the URLs that came out."""
+        none, one, two, more = self._trips.tolist()
+        return {
+            "waiting": self._waiting,
+            "asked": len(self._asked),
+            "to_ask": len(self._to_ask),
+            "rounds": len(self._first) + len(self._late),
+            "no_trip": none,
+            "one_trip": one,
+            "two_trips": two,
+            "more_trips": more,
+        }
+
+    def check(self, batch: UrlBatch) -> None:
+        """URLs whose turn has come; they come out of `permitted` after a merge or more. Large batches are
+        better: for each, the rules of an origin are written once."""
+        self._waiting += len(batch)
+        self._feed(batch, np.zeros(len(batch), np.uint8))
+
+    def merge(self, wait: bool = True) -> None:
+        """Decide on everything given so far; without `wait` merges go on in the background."""
+        self._write_answers()
+        self._checks = 0
+        self._requested.merge(wait)
+        self._cache.merge(wait)
+
+    def permitted(self, now: float) -> Iterator[Permitted]:
+        """Take the URLs that are there and whose rules are known, block by block; a block may be empty. Others
+        begin to wait, and a portion of those that have waited is checked again. A commit counts as taken
+        what came out."""
+        self._ask()
+        settled = next(iter(self._asked.values()), self._handed)
+        for rounds in (self._first, self._late):
+            found = rounds.read(now, settled)
+            if len(found):
+                batch, _, trips = ungroup(found)
+                self._feed(batch, np.minimum(trips, 254) + np.uint8(1))
+        for results in self._cache.results():
+            yield self._sift(results, now)
+
+    def asks(self, most: int, now: float = 0.0) -> list[str]:
+        """Origins, so many at most, whose robots.txt is to be fetched; each is to be settled in the end."""
+        self._ask()
+        handed: list[str] = []
+        while self._again and len(handed) < most:
+            handed += [name for name in (self._again.pop(),) if name in self._asked]
+        while len(self._to_ask) and len(handed) < most:
+            name = self._to_ask.pop().decode()
+            if name not in self._asked and self._ahead.pop(name, 0) <= now:
+                self._asked[name] = self._handed
+                handed.append(name)
+            self._handed += 1
+        return handed
+
+    def learn(self, name: str, permit: Permit, again: bool = False) -> None:
+        """An answer came, or was given up; it is known to URLs that are checked from now on. `again` says that
+        it is replayed after a crash: then the ask may still be to come."""
+        if self._asked.pop(name, None) is None and again:
+            self._ahead[name] = permit.until
+        self._news = True
+        value = _VALUE.pack(permit.until, permit.learned, permit.unreachable) + permit.encoded
+        self._answers[name.encode()] = value
+
+    def put_off(self, name: str) -> None:
+        """An answer will take long: nothing waits for it any more. It may still be learned. When it is not,
+        say after a crash, it is asked for again after `expiry`."""
+        self._asked.pop(name, None)
+
+    def hurry(self, now: float) -> bool:
+        """Nobody else has anything to do: check all URLs that wait once more if answers came in since that was done,
+        though not so often that it keeps us busy. Whether it was done."""
+        if now < self.hurry_time():
+            return False
+        self._news, self._hurried = False, now
+        self._first.hurry()
+        self._late.hurry()
+        return True
+
+    def hurry_time(self) -> float:
+        """When `hurry` will do something."""
+        if not self._news or not self._waiting:
+            return math.inf
+        return self._hurried + max(_SHORTEST_HURRY, self._waiting * _HURRY_A_URL)
+
+    def next_time(self) -> float:
+        """When `permitted` has something to check again, if no ask is settled before."""
+        return min(self._first.impatient(), self._late.impatient())
+
+    def prepare(self) -> dict[str, Any]:
+        """See `storage.manifest.Structure`."""
+        self._write_answers()
+        state: dict[str, Any] = {
+            "first": self._first.prepare(),
+            "late": self._late.prepare(),
+            "to_ask": self._to_ask.prepare(),
+        }
+        return state | {
+            "waiting": self._waiting,
+            "trips": self._trips.tolist(),
+            "handed": self._handed,
+            "made": self._made,
+            "asked": list(self._asked.items()),
+            "ahead": list(self._ahead.items()),
+            "files": {name: size for kept in state.values() for name, size in kept["files"].items()},
+        }
+
+    def committed(self) -> None:
+        """See `storage.manifest.Structure`."""
+        for part in (self._first, self._late, self._to_ask):
+            part.committed()
+
+    def validate(self) -> None:
+        """Check the invariants."""
+        assert self._made - self._handed == len(self._to_ask)
+        assert list(self._asked.values()) == sorted(set(self._asked.values()))
+        assert max(self._asked.values(), default=-1) < self._handed
+        assert self._waiting >= 0
+        for part in (self._cache, self._requested, self._first, self._late, self._to_ask):
+            part.validate()
+
+    def close(self) -> None:
+        """Close the files; what was committed stays."""
+        for part in (self._cache, self._requested, self._first, self._late, self._to_ask):
+            part.close()
+
+    def _write_answers(self) -> None:
+        if self._answers:
+            answers, self._answers = self._answers, {}
+            self._cache.feed(UPDATE, self._keys.column(list(answers)), list(answers.values()))
+
+    def _feed(self, batch: UrlBatch, trips: Trips) -> None:
+        self._write_answers()
+        keys, groups = group(batch, trips, self._keys)
+        self._cache.feed(CHECK, keys, aux=groups)
+        self._checks += len(keys)
+
+    def _sift(self, found: Results, now: float) -> Permitted:
+        """Part known URLs from others, and let these wait."""
+        assert isinstance(found.values, Texts)
+        assert found.aux is not None
+        until, known = np.zeros(len(found), np.int64), np.flatnonzero(~found.unique)
+        until[known] = _heads(found.values, known, np.dtype("<u4"), _VALUE.size)
+        fresh = until > now
+        values, groups = found.values, found.aux
+        if not fresh.all():
+            others, good = np.flatnonzero(~fresh), np.flatnonzero(fresh)
+            self._wait(found.keys[others], groups.take(others), until[others], now)
+            values, groups = values.take(good), groups.take(good)
+        batch, counts, trips = ungroup(groups)
+        self._waiting -= len(batch)
+        self._trips += np.bincount(np.minimum(trips, _MANY_TRIPS), minlength=_MANY_TRIPS + 1)
+        return Permitted(batch, counts, values)
+
+    def _wait(self, keys: npt.NDArray[np.uint64], groups: Texts, until: Rows, now: float) -> None:
+        names, trips = zip(*map(first, groups.tolist()), strict=True)
+        is_late = np.array(trips) > 0
+        heads = np.empty(len(keys), _ASKED)
+        heads["seen"] = until.astype(np.uint64) << _SHIFT | np.uint64(_second(now))
+        heads["round"] = _NO_ROUND
+        if not is_late.all():
+            new = np.flatnonzero(~is_late)
+            heads["round"][new] = self._first.enter(groups.take(new), now)
+        if is_late.any():
+            # A round a second: whoever comes later waits longer.
+            if now >= self._late_since + 1:
+                self._late.close_round()
+                self._late_since = now
+            self._late.enter(groups.take(np.flatnonzero(is_late)), now)
+        aux = [head.tobytes() + name.encode() for head, name in zip(heads, names, strict=True)]
+        self._requested.feed(CHECK_UPDATE, keys, heads["seen"], aux)
+
+    def _ask(self) -> None:
+        """Whoever was not asked before is to be asked now."""
+        for found in self._requested.results():
+            assert isinstance(found.values, np.ndarray)
+            assert found.aux is not None
+            heads = _heads(found.aux, np.arange(len(found)), _ASKED, _ASKED.itemsize)
+            new = np.flatnonzero(found.unique | self._spent(found.values, heads["seen"]))
+            for text in found.aux.take(new).tolist():
+                self._to_ask.append(text[_ASKED.itemsize :])
+            self._made += len(new)
+            numbers, counts = np.unique(heads["round"], return_counts=True)
+            for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
+                if number != _NO_ROUND:
+                    self._first.decided(number, count, self._made)
+
+    def _spent(self, stored: Asked, seen: Asked) -> npt.NDArray[np.bool_]:
+        """Whether an earlier ask no longer counts. Both are the time of asking in the lower 32 bits, and in the
+        upper ones the time until which those who ask had seen rules, which may be 0."""
+        before = (stored & _TIME).astype(np.int64)
+        until, now = (seen >> _SHIFT).astype(np.int64), (seen & _TIME).astype(np.int64)
+        spent: npt.NDArray[np.bool_] = (before < until) | (now - before >= self._expiry)
+        return spent
+
+    def _remember(self, stored: Asked, seen: Asked) -> Asked:
+        return np.where(self._spent(stored, seen), seen, stored)
+
+
+def _heads(texts: Texts, rows: Rows, kind: np.dtype[Any], least: int) -> npt.NDArray[Any]:
+    """What stands at the beginning of some texts, which have `least` bytes or more."""
+    if len(rows) and texts.lengths()[rows].min() < least:
+        raise StorageError("a value of robots/cache or robots/requested is damaged")
+    places = texts.offsets[rows, None] + np.arange(kind.itemsize)
+    return np.ascontiguousarray(texts.data[places]).reshape(-1).view(kind)
+
+
+def _second(time: float) -> int:
+    return int(min(max(time, 0), _LATEST))
