@@ -12,9 +12,15 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from barkspider.archive.tables import open_table
 from barkspider.cli.rank import rank
 from barkspider.core.errors import BarkspiderError, UsageError
+from barkspider.core.settings import Settings
+from barkspider.engine import Job
+from barkspider.engine.stored import open_job
 from barkspider.graph.rank import METHODS
+from barkspider.storage.env import Env
+from tests.archive.jobs import make_job
 
 _FIELDS = [
     "method", "nodes", "edges", "seconds", "cpu_seconds", "ram_hits", "operations", "bytes_read",
@@ -59,6 +65,33 @@ def test_from_disk_it_is_the_same_and_bytes_are_counted(edges: Path, tmp_path: P
     )
     assert found["top"] == [["star.org", 100.0], ["spam.com", 5.0]]
     assert found["bytes_read"] > 0
+
+
+def test_a_job_is_ranked_by_the_links_that_it_found(tmp_path: Path) -> None:
+    make_job(tmp_path / "job")
+    found = json.loads(run(tmp_path / "job", "--method", "in", "--json"))
+    assert (found["nodes"], found["edges"]) == (2, 2)
+    assert sorted(found["top"]) == [["a.example", 1.0], ["b.example", 1.0]]
+    Job.create(tmp_path / "new", Settings(seed=7), ["http://a.example/"], Env()).close()
+    with pytest.raises(UsageError, match=r"new: the graph is empty"):
+        run(tmp_path / "new")
+
+
+def test_links_of_a_crawl_that_goes_on_are_read_again_when_files_of_the_table_were_merged(
+    tmp_path: Path,
+) -> None:
+    Job.create(tmp_path / "job", Settings(seed=7), ["http://a.example/"], Env()).close()
+    table = open_table(Env(), tmp_path / "job" / "archive", "links")
+    wanted = {(f"{number}.example", "hub.example") for number in range(4)}
+    for source, target in sorted(wanted):
+        row = dict.fromkeys(table.schema.names) | {"source_domain": source, "target_domain": target}
+        table.write(pa.Table.from_pylist([row], table.schema))
+    batches = open_job(tmp_path / "job").domain_links()
+    found = [tuple(row.values()) for row in next(batches).to_pylist()]
+    table.compact()
+    found += [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+    assert set(found) == wanted
+    assert len(found) == 5
 
 
 def test_scores_of_all_nodes_go_to_a_file(edges: Path, tmp_path: Path) -> None:

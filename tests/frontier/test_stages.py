@@ -20,7 +20,7 @@ from tests.storage.faulty import FaultyEnv
 
 FOLDER = Path("/job")
 SMALL = Sizing(2, 4096, 1000, 1 << 20)
-BUDGET = Budget(base=2, max_queues=8)
+BUDGETS = [Budget(base=2, max_queues=8, reputation=by) for by in ("indegree", "supporters")]
 
 
 def row(number: int) -> UrlRow:
@@ -30,13 +30,21 @@ def row(number: int) -> UrlRow:
 class Stages:
     """The disk part of a frontier: links in, URLs out."""
 
-    def __init__(self, env: FaultyEnv) -> None:
-        self.env, self.store = env, Store.open(env, FOLDER)
+    def __init__(self, env: FaultyEnv, budget: Budget) -> None:
+        self.env, self.budget, self.store = env, budget, Store.open(env, FOLDER)
         self.seen = Seen(env, FOLDER, sizing=SMALL, background=False, state=self.store.state("seen"))
         self.star = Star(
-            env, FOLDER, BUDGET, sizing=SMALL, edge_sizing=SMALL, background=False, state=self.store.state
+            env,
+            FOLDER,
+            budget,
+            sizing=SMALL,
+            edge_sizing=SMALL,
+            ranking_memory=1 << 16,
+            first_ranking=1,
+            background=False,
+            state=self.store.state,
         )
-        self.beast = Beast(env, FOLDER, BUDGET, state=self.store.state("beast"))
+        self.beast = Beast(env, FOLDER, budget, state=self.store.state("beast"))
         for structure in (self.seen, *self.star.structures, self.beast):
             self.store.add(structure)
 
@@ -79,9 +87,9 @@ events = st.one_of(
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(events, max_size=25))
-def test_every_url_comes_out_once_whatever_happens(script: list[Any]) -> None:
-    stages, fed, out = Stages(FaultyEnv()), set[int](), list[UrlRow]()
+@given(st.lists(events, max_size=25), st.sampled_from(BUDGETS))
+def test_every_url_comes_out_once_whatever_happens(script: list[Any], budget: Budget) -> None:
+    stages, fed, out = Stages(FaultyEnv(), budget), set[int](), list[UrlRow]()
     safe: tuple[set[int], list[UrlRow]] = (set(), [])
     for event in script:
         if isinstance(event, list):
@@ -99,7 +107,7 @@ def test_every_url_comes_out_once_whatever_happens(script: list[Any]) -> None:
             stages.store.commit()
             safe = set(fed), list(out)
         else:
-            stages = Stages(stages.env.crash(event, Random(1)))
+            stages = Stages(stages.env.crash(event, Random(1)), budget)
             fed, out = set(safe[0]), list(safe[1])
     out += stages.drain()
     assert sorted(out) == [row(number) for number in sorted(fed)]

@@ -103,7 +103,7 @@ def test_bytes_moved_are_those_of_the_formulas(graph: Graph) -> None:
 
 
 def test_sorting_pairs_moves_what_the_formula_says_in_one_phase_and_less_in_several(tmp_path: Path) -> None:
-    graph = build_graph(Env(), tmp_path / "graph", domain_edges(30_000, 150_000), nodes=30_000)
+    graph = build_graph(Env(), tmp_path / "graph", domain_edges(30_000, 125_000), nodes=30_000)
     paths = int(methods.quick_visit(graph).scores.sum())
     once, often = Work(), Work()
     joined(exact.supporters_b(graph, 4_000_000, once), graph.nodes)

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barkspider.core.errors import UsageError
-from barkspider.graph import methods
+from barkspider.graph import kernels, methods
 from barkspider.graph.importing import read_graph
 from barkspider.graph.store import Graph
+from barkspider.model.ranking import sampling_error
 from barkspider.storage.env import Env
 from tests.graph import reference
 from tests.graph.reference import DATA, Links
@@ -100,8 +101,17 @@ def test_tse_is_unbiased_and_as_precise_as_sampling_can_be(web: tuple[Graph, Lin
     assert 0.9 < spread.mean() < 1.1
     top = methods.supporters(graph).top(50)
     error = (np.abs(found[:, top] - exact[top]) / exact[top]).mean()
-    foretold = np.mean([methods.sampling_error(p, size) for size in exact[top]])
+    foretold = np.mean([sampling_error(p, size) for size in exact[top]])
     assert error == pytest.approx(foretold, rel=0.2)
+
+
+def test_bits_of_one_seed_tell_nothing_of_those_of_the_next() -> None:
+    """One more halving with the seed before it had once cleared bits of the very same words."""
+    first, second = np.empty(1000, np.uint64), np.empty(1000, np.uint64)
+    kernels.random_bits(7, 4, 0, 1000, first)
+    kernels.random_bits(8, 3, 0, 1000, second)
+    shared = np.bitwise_count(first & second).sum() / np.bitwise_count(first).sum()
+    assert shared == pytest.approx(1 / 8, rel=0.2)
 
 
 # At distance three most bits are set by closer nodes already, and tell nothing.

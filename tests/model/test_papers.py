@@ -20,6 +20,8 @@ KNOWN_TO_DIFFER = {
     "example 2: the same a week": 0.06,
     "TSE, p = 0.0001": 0.02,
     "Bit Vector, r = 2": 0.07,
+    "TSE, p = 0.01, 15.5 million supporters": 1.1,
+    "TSE, p = 0.0001, 15.5 million supporters": 1.1,
 }
 
 

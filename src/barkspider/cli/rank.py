@@ -24,7 +24,7 @@ _SHOWN = 15  # of the top list on a screen: as many as Table I has
 
 def rank(
     graph: Annotated[
-        Path, typer.Argument(help="A graph's folder, .npz, or edges in .csv, .tsv, .txt or .parquet.")
+        Path, typer.Argument(help="A job, a graph's folder, .npz, or edges in .csv, .tsv, .txt or .parquet.")
     ],
     method: Annotated[
         str, typer.Option(help="in, win, pagerank, supp (supp-a, supp-b), qvs, bv or tse.")
@@ -53,6 +53,8 @@ def rank(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Rank the nodes of a domain graph by their place in it.
+
+    Example: barkspider rank jobs/example --method supp --top 20
 
     Example: barkspider rank domains.npz --method tse --p 0.001 --top 20
 
@@ -96,15 +98,27 @@ def _check_options(choice: Choice, output: Path | None, compare: bool, outside: 
 
 @contextmanager
 def _opened(path: Path, save: Path | None, choice: Choice) -> Iterator[Graph]:
-    from barkspider.graph.importing import read_graph
+    if save is not None:
+        yield _read(path, save, choice)
+        return
+    with tempfile.TemporaryDirectory(prefix="barkspider-rank-") as folder:
+        yield _read(path, Path(folder), choice)
+
+
+def _read(path: Path, folder: Path, choice: Choice) -> Graph:
+    """The graph in a file or a folder, or of the links that a job has found."""
+    from barkspider.graph.importing import read_edges, read_graph
     from barkspider.storage.env import Env
 
     memory = {} if choice.memory is None else {"memory": choice.memory}
-    if save is not None:
-        yield read_graph(Env(), path, save, **memory)
-        return
-    with tempfile.TemporaryDirectory(prefix="barkspider-rank-") as folder:
-        yield read_graph(Env(), path, Path(folder), **memory)
+    if not (path / "settings.toml").is_file():
+        return read_graph(Env(), path, folder, **memory)
+    from barkspider.engine.stored import open_job  # here: only a job needs all that reads pages
+
+    try:
+        return read_edges(Env(), folder, open_job(path).domain_links(), **memory)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
 
 
 def _rank_one(graph: Graph, choice: Choice, output: Path | None, as_json: bool) -> None:

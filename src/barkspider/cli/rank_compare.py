@@ -85,7 +85,8 @@ def _run_all(graph: Graph, choice: Choice, spam: frozenset[str], outside: dict[s
     found, scores = Comparison(), {}
     for method in METHODS:
         blocks: list[Any] = []
-        result = rank(graph, replace(choice, method=method, whole=False), lambda _, part: blocks.append(part))  # noqa: B023
+        chosen = replace(choice, method=method, whole=False)
+        result = rank(graph, chosen, lambda _, part: blocks.append(part))  # noqa: B023
         (scores[method],) = blocks
         found.results[method] = result
         found.names[method] = [graph.name(node) for node, _ in result.top]

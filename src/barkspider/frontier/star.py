@@ -3,9 +3,12 @@
     edges of parsed pages ─► DRUM edges, check+update ─ new ones ─► DRUM indegree, update: add 1
     new URLs, URLs from Q_F ────────────────────────────────────► DRUM indegree, check ─► budgeted ─► beast
 
-The paper keeps with each domain the hashes of all its in-neighbours, as one value of `PLDindegree`. Then every
-check of URLs would pass over the whole graph, 8 bytes an edge: 14.7 GB for the 1.8 billion edges of the paper,
-rewritten in each merge, and 24 MB for microsoft.com alone, which has to be in RAM at once. Here each edge is
+With `budget.reputation` = supporters, new edges go to `reputation` as well, which ranks their graph now and
+then: its supporters go to a third DRUM, and while they are in force URLs are checked against that one.
+
+The paper keeps with each domain the hashes of all its in-neighbours, as one value of `PLDindegree`. Then
+every check of URLs would pass over the whole graph, 8 bytes an edge: 14.7 GB for the 1.8 billion edges of the
+paper, rewritten in each merge, and 24 MB for microsoft.com alone, which has to be in RAM at once. Here each edge is
 a key of a DRUM of its own, which is passed only when enough edges have come in (and most edges of a page are
 old: a front set stops them); what it lets through the first time adds 1 to a number of 4 bytes. The cache
 that checks pass over has 12 bytes a domain, 1.1 GB for the paper's 90 million, and the largest value has 4.
@@ -20,10 +23,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from barkspider.core.errors import StorageError
+from barkspider.core.errors import SettingsError, StorageError
 from barkspider.core.records import UrlBatch
 from barkspider.core.settings import Budget
+from barkspider.frontier import reputation
 from barkspider.frontier.budgets import Budgets, Distribution
+from barkspider.frontier.reputation import Notice, Reputation
 from barkspider.frontier.rows import pack, unpack
 from barkspider.storage.columns import Texts
 from barkspider.storage.drum import CHECK, CHECK_UPDATE, UPDATE, Drum
@@ -34,6 +39,7 @@ Keys = npt.NDArray[np.uint64]
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xBF58476D1CE4E5B9)
+_RANKING = 64_000_000
 _FRONT = 1 << 20  # bytes: 131,072 edges, and a site repeats its own on every page
 
 
@@ -49,12 +55,30 @@ def edge_keys(sources: Keys, targets: Keys) -> Keys:
     return mixed ^ (mixed >> np.uint64(31))
 
 
+class _Scores:
+    """A DRUM of one number a domain, and how these are distributed. The owner's thread."""
+
+    def __init__(self, drum: Drum) -> None:
+        self.drum = drum
+        self._distribution: Distribution | None = None
+        self._merges = 0  # how many merges the distribution knows of
+
+    def distribution(self) -> Distribution:
+        """The numbers of all domains; one pass over the cache after each merge."""
+        merges = self.drum.counters.merges
+        if self._distribution is None or self._merges != merges:
+            blocks = (values for _, values in self.drum.items() if isinstance(values, np.ndarray))
+            self._distribution, self._merges = Distribution.of(blocks), merges
+        return self._distribution
+
+
 class Star:
     """See the module. Filled from `seen`, from Q_F and with edges, emptied into `beast`; one thread owns it.
 
-    Both DRUMs are structures of the store: add each of `structures`. Budgets go by rank among the in-degrees
-    after the last merge. An edge counts for the URLs that are checked after the merge in which it was new:
-    rows of a DRUM are applied in order of arrival, and edges come to the second one late.
+    All of `structures` are structures of the store: add each. Budgets go by rank among the numbers after the
+    last merge. An edge counts for the URLs that are checked after the merge in which it was new: rows of a
+    DRUM are applied in order of arrival, and edges come to the second one late. A URL gets its budget from
+    the DRUM that it was checked against, also when another comes in force while it waits.
 
     >>> import tempfile
     >>> from barkspider.core.records import UrlRow
@@ -76,10 +100,35 @@ class Star:
         sizing: Sizing | None = None,
         edge_sizing: Sizing | None = None,
         front: int = _FRONT,
+        ranking_memory: int = _RANKING,
+        first_ranking: int = reputation.FIRST,
         background: bool = True,
         state: Callable[[str], dict[str, Any] | None] = lambda _: None,
     ) -> None:
-        """`state` is that of a store: the last state of each structure by its name, or None."""
+        """`state` is that of a store: the last state of each structure by its name, or None. A ranking takes
+        `ranking_memory` bytes; the first is made at `first_ranking` edges. Without `background` merges and
+        rankings run within `merge`."""
+        by_supporters = settings.reputation == "supporters"
+        if state("star/edges") is not None and by_supporters != (state(reputation.NAME) is not None):
+            raise SettingsError(
+                "budget.reputation was another when this crawl began, and which domains linked to which "
+                "is kept for supporters only: leave it as it was"
+            )
+
+        def scores(name: str, update: str) -> _Scores:
+            drum = Drum(
+                env,
+                folder,
+                name,
+                value=np.dtype("<u4"),
+                aux=True,
+                update=update,
+                sizing=sizing,
+                background=background,
+                state=state(name),
+            )
+            return _Scores(drum)
+
         self._edges = Drum(
             env,
             folder,
@@ -91,30 +140,37 @@ class Star:
             background=background,
             state=state("star/edges"),
         )
-        self._indegree = Drum(
-            env,
-            folder,
-            "star/indegree",
-            value=np.dtype("<u4"),
-            aux=True,
-            update="add",
-            sizing=sizing,
-            background=background,
-            state=state("star/indegree"),
-        )
+        self._indegree = scores("star/indegree", "add")
+        self._supporters: _Scores | None = None
+        self._reputation: Reputation | None = None
+        if by_supporters:
+            self._supporters = scores("star/supporters", "replace")
+            self._reputation = Reputation(
+                env,
+                folder,
+                memory=ranking_memory,
+                first=first_ranking,
+                background=background,
+                state=state(reputation.NAME),
+            )
+        self._background = background
         self._budgets = Budgets(settings)
-        self._distribution: Distribution | None = None
-        self._merges = 0  # how many merges the distribution knows of
 
     @property
-    def structures(self) -> tuple[Drum, Drum]:
+    def structures(self) -> tuple[Drum | Reputation, ...]:
         """What a store has to commit."""
-        return self._edges, self._indegree
+        drums = (self._edges, *(scores.drum for scores in self._scores()))
+        return drums if self._reputation is None else (*drums, self._reputation)
+
+    @property
+    def drums(self) -> dict[str, Drum]:
+        """Its DRUMs by name."""
+        return {drum.name: drum for drum in self.structures if isinstance(drum, Drum)}
 
     @property
     def domains(self) -> int:
         """Domains that another one is known to link to."""
-        return len(self._indegree)
+        return len(self._indegree.drum)
 
     @property
     def edges(self) -> int:
@@ -123,65 +179,108 @@ class Star:
 
     @property
     def pending(self) -> int:
-        """Rows that wait for a merge: edges, increments and URLs."""
-        return self._edges.pending + self._indegree.pending
+        """Rows that wait for a merge: edges, increments, supporters and URLs."""
+        return self.pending_edges + self.unbudgeted
+
+    @property
+    def pending_edges(self) -> int:
+        """Edges that wait for a merge."""
+        return self._edges.pending
+
+    @property
+    def unbudgeted(self) -> int:
+        """Rows that wait for a merge of what URLs are checked against: these and what they are judged by."""
+        return sum(scores.drum.pending for scores in self._scores())
+
+    @property
+    def merging(self) -> bool:
+        """Whether a merge is running at this moment."""
+        return any(drum.merging for drum in self.drums.values())
 
     def add_edges(self, sources: Keys, targets: Keys) -> None:
         """Links between domains, by their keys; those within a domain are left out, others count once."""
         between = np.flatnonzero(sources != targets)
         sources, targets = sources[between], targets[between]
-        ends = Texts(np.arange(len(targets) + 1) * 8, targets.astype("<u8").view(np.uint8))
-        self._edges.feed(CHECK_UPDATE, edge_keys(sources, targets), aux=ends)
+        columns = [targets] if self._reputation is None else [targets, sources]
+        ends = np.column_stack(columns).astype("<u8")
+        width = 8 * len(columns)
+        aux = Texts(np.arange(len(targets) + 1) * width, ends.reshape(-1).view(np.uint8))
+        self._edges.feed(CHECK_UPDATE, edge_keys(sources, targets), aux=aux)
 
     def check(self, batch: UrlBatch) -> None:
         """Ask for the budgets of URLs; both come out of `budgeted` after a merge."""
-        self._indegree.feed(CHECK, batch.pld_key, aux=pack(batch))
+        self._in_force().drum.feed(CHECK, batch.pld_key, aux=pack(batch))
 
     def merge(self, wait: bool = True, edges: bool = True) -> None:
-        """Budget all URLs given so far, and count all edges for those that follow. Without `edges` these go on
-        waiting until there are enough of them, which spares a large crawl the pass over all it knows. Without
-        `wait` merges go on in the background, and edges that are in one of them count later."""
+        """Budget all URLs given so far, and count all edges for those that follow. Without `edges` these go
+        on waiting until there are enough of them, which spares a large crawl the pass over all it knows.
+        Without `wait` merges go on in the background, and edges that are in one of them count later; with it
+        a ranking that is due, or runs, is waited for as well."""
         if edges:
             self._count()
             self._edges.merge(wait)
         self._count()
-        self._indegree.merge(wait)
+        self._follow(wait or not self._background)
+        for scores in self._scores():
+            scores.drum.merge(wait)
 
     def budgeted(self) -> Iterator[tuple[UrlBatch, npt.NDArray[np.uint32]]]:
         """Take the URLs that are there, with their budgets; a commit counts those as taken that came out."""
         self._count()
-        for found in self._indegree.results():
-            assert found.aux is not None
-            assert isinstance(found.values, np.ndarray)
-            yield unpack(found.aux), self._budgets(found.values, self.distribution())
+        if self._background:
+            self._follow(wait=False)
+        for scores in self._scores():
+            for found in scores.drum.results():
+                assert found.aux is not None
+                assert isinstance(found.values, np.ndarray)
+                yield unpack(found.aux), self._budgets(found.values, scores.distribution())
 
     def distribution(self) -> Distribution:
-        """The in-degrees of all domains; one pass over the cache after each merge."""
-        merges = self._indegree.counters.merges
-        if self._distribution is None or self._merges != merges:
-            blocks = (values for _, values in self._indegree.items() if isinstance(values, np.ndarray))
-            self._distribution, self._merges = Distribution.of(blocks), merges
-        return self._distribution
+        """The reputations of all domains, as they are in force."""
+        return self._in_force().distribution()
 
     def expected(self) -> float:
         """E[B_x], the mean budget of the domains known."""
         return self._budgets.expected(self.distribution())
 
+    def notices(self) -> list[Notice]:
+        """What a log should say of rankings since the last call: (name, details)."""
+        return [] if self._reputation is None else self._reputation.notices()
+
     def validate(self) -> None:
         """Check the invariants."""
-        for drum in self.structures:
-            drum.validate()
+        for structure in self.structures:
+            structure.validate()
 
     def close(self) -> None:
         """Close the files; what was committed stays."""
-        for drum in self.structures:
-            drum.close()
+        for structure in self.structures:
+            structure.close()
+
+    def _scores(self) -> tuple[_Scores, ...]:
+        return (self._indegree,) if self._supporters is None else (self._indegree, self._supporters)
+
+    def _in_force(self) -> _Scores:
+        if self._supporters is not None and self._reputation is not None and self._reputation.in_force:
+            return self._supporters
+        return self._indegree
 
     def _count(self) -> None:
-        """New edges that came out of a merge add to the in-degrees of their targets."""
+        """New edges that came out of a merge add to the in-degrees of their targets, and to the graph."""
+        columns = 1 if self._reputation is None else 2
         for found in self._edges.results():
             assert found.aux is not None
-            if (found.aux.lengths() != 8).any():
-                raise StorageError("star/edges is damaged: an edge without the key of its target")
-            targets = found.aux.data[: 8 * len(found)].view("<u8")
-            self._indegree.feed(UPDATE, targets, np.ones(len(targets), np.uint32))
+            if (found.aux.lengths() != 8 * columns).any():
+                raise StorageError("star/edges is damaged: an edge without the keys of its domains")
+            ends = found.aux.data[: 8 * columns * len(found)].view("<u8").reshape(-1, columns)
+            targets = np.ascontiguousarray(ends[:, 0])
+            self._indegree.drum.feed(UPDATE, targets, np.ones(len(targets), np.uint32))
+            if self._reputation is not None:
+                self._reputation.append(ends[:, 1], targets)
+
+    def _follow(self, wait: bool) -> None:
+        """Let the ranking go on, and take over what it has found."""
+        if self._supporters is None or self._reputation is None:
+            return
+        drum = self._supporters.drum
+        self._reputation.follow(lambda keys, supporters: drum.feed(UPDATE, keys, supporters), wait)

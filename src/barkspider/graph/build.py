@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -32,13 +32,14 @@ def build_graph(
     nodes: int = 0,
     memory: int = _MEMORY,
     traffic: Traffic | None = None,
+    watch: Callable[[], None] = lambda: None,
 ) -> Graph:
     """Write the unweighted graph of all edges (source numbers, target numbers), without self-loops.
 
     Edges are sorted on disk by source, each is kept once, and the result is sorted again by target: the
     in-graph is made from the out-graph without ever being in RAM as a whole. There are as many nodes as the
-    highest number, the names or `nodes` say. `names` is read once, after all batches. The folder must be
-    empty or missing; when a batch is refused it is left empty.
+    highest number, the names or `nodes` say. `names` is read once, after all batches. `watch` is called now
+    and then. The folder must be empty or missing; when a batch is refused or `watch` raises it is left empty.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -52,7 +53,7 @@ def build_graph(
     env.make_folder(folder)
     traffic = traffic if traffic is not None else Traffic()
     try:
-        _build(env, folder, batches, names, nodes, memory, traffic)
+        _build(env, folder, batches, names, nodes, memory, traffic, watch)
     except BaseException:
         for name in env.list(folder):
             env.remove(folder / name)
@@ -68,6 +69,7 @@ def _build(
     nodes: int,
     memory: int,
     traffic: Traffic,
+    watch: Callable[[], None],
 ) -> None:
     sorter = Sorter(env, folder, memory // 2, traffic, "by-source")
     highest, given = -1, 0
@@ -89,10 +91,18 @@ def _build(
             f"{given:,} edges name node {highest}: number the nodes from 0 without large gaps, or give names"
         )
     back = Sorter(env, folder, memory // 2, traffic, "by-target")
-    edges = _write_side(env, folder, "out", sorter.merged(), nodes, back)
+    edges = _write_side(env, folder, "out", _watched(sorter.merged(), watch), nodes, back)
     if edges == 0:
         raise UsageError("the graph has no edge between two different nodes: there is nothing to rank")
-    _write_side(env, folder, "in", back.merged(), nodes, None)
+    _write_side(env, folder, "in", _watched(back.merged(), watch), nodes, None)
+
+
+def _watched(
+    blocks: Iterator[npt.NDArray[np.uint64]], watch: Callable[[], None]
+) -> Iterator[npt.NDArray[np.uint64]]:
+    for block in blocks:
+        watch()
+        yield block
 
 
 def _highest(numbers: Numbers) -> int:

@@ -35,17 +35,18 @@ def top_supporters_bytes(size: int) -> int:
     return 2 * size
 
 
-def supporters_a_bytes(size: int, nodes: int, edges: int, supporters: int, memory: int) -> float:
+def supporters_a_bytes(size: int, nodes: int, edges: int, supporters: int, memory: int) -> int:
     """SUPP2-A, equation (4): F for each time that the memory is filled, and F for loading Q.
 
     What fills it is a number for each node, for each of its in-neighbours and for each of its supporters:
-    F (E[d_in] + E[SUPP2]) / E[d_in] with F counted as lists (x, y1, y2, …).
+    F (E[d_in] + E[SUPP2]) / E[d_in] with F counted as lists (x, y1, y2, …). The last time it is not full, but
+    the graph is read all the same.
 
-    >>> moved = supporters_a_bytes(15_800_000_000, 89_000_000, 1_800_000_000, 89_000_000 * 21_000, 4_000_000_000)
-    >>> round(moved / 1e12)
+    >>> nodes, memory = 89_000_000, 4_000_000_000
+    >>> round(supporters_a_bytes(15_800_000_000, nodes, 20 * nodes, 21_000 * nodes, memory) / 1e12)
     30
     """
-    return size * (1 + _H * (nodes + edges + supporters) / memory)
+    return size * (1 + math.ceil(_H * (nodes + edges + supporters) / memory))
 
 
 def supporters_b_bytes(size: int, paths: int, memory: int) -> tuple[float, float, int]:

@@ -22,7 +22,7 @@ _ROWS = 1 << 14  # nodes of both graphs that SUPP2-B holds at a time
 
 
 def supporters_a(graph: Graph, memory: int, work: Work) -> Scores:
-    """SUPP2-A: for as many nodes x as fit, read the whole in-graph for the in-neighbours of their in-neighbours.
+    """SUPP2-A: for as many nodes x as fit, read the whole in-graph for in-neighbours of their in-neighbours.
 
     Equation (4): D = F² (E[d_in] + E[SUPP2]) / (E[d_in] Ω). Nobody knows how many supporters the nodes in Q
     will turn out to have, so Q begins with too many, and when memory is full the last of them are let go and

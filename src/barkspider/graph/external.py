@@ -2,7 +2,7 @@
 
 Every function yields (number of the first node, scores of nodes in a row), in order, so that not even the
 scores need fit; what it took is added to a `Work`. The numbers are those of `methods`, exactly. Beside what a
-formula allows, buffers take at most 24 MB (`exact` has the largest) unless one node has millions of neighbours.
+formula allows, buffers take at most 24 MB (`exact` has the largest) unless a node has millions of neighbours.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def top_supporters(graph: Graph, memory: int, work: Work, p: float = 0.01, seed:
 def _sample(
     graph: Graph, memory: int, work: Work, below: int, seed: int, p: float
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """The sampled nodes, and their edges sorted by target: targets, and which of the sampled is the source."""
+    """The sampled nodes, and their edges sorted by target: targets, and which of the nodes is the source."""
     names: list[npt.NDArray[np.uint32]] = []
     parts: list[npt.NDArray[np.uint64]] = []
     found, kept = 0, 0

@@ -1,4 +1,4 @@
-"""Graphs from files: npz (`indptr`, `indices`), edge lists (CSV, TSV, Parquet; numbers or names), our own folders."""
+"""Graphs from files: npz (`indptr`, `indices`), edges (CSV, TSV, Parquet; numbers or names), our own folders."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -18,14 +19,15 @@ from barkspider.graph.build import Edges, build_graph
 from barkspider.graph.store import Graph
 from barkspider.storage.env import Env
 
+_MEMORY = 256_000_000
 _ROWS = 1 << 20  # edges at a time
 _BLOCK = 1 << 24  # bytes of text at a time
 _HEADERS = {"source", "src", "from", "from_node", "fromnodeid", "u"}
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".edges": "\t"}
 
 
-def read_graph(env: Env, path: Path, folder: Path, memory: int = 256_000_000) -> Graph:
-    """The graph in `path`, whatever its form; unless it is a graph's folder already it is built in `folder`."""
+def read_graph(env: Env, path: Path, folder: Path, memory: int = _MEMORY) -> Graph:
+    """The graph in `path`, whatever its form; unless it is a graph's folder it is built in `folder`."""
     if path.is_dir():
         return Graph(env, path)
     if not path.is_file():
@@ -34,16 +36,17 @@ def read_graph(env: Env, path: Path, folder: Path, memory: int = 256_000_000) ->
         if path.suffix == ".npz":
             return _read_npz(env, path, folder, memory)
         if path.suffix == ".parquet":
-            return _read_edges(env, folder, _parquet_batches(path), memory)
+            return read_edges(env, folder, _parquet_batches(path), memory)
         if path.suffix in _SEPARATORS:
-            return _read_edges(env, folder, _text_batches(path, _SEPARATORS[path.suffix]), memory)
+            return read_edges(env, folder, _text_batches(path, _SEPARATORS[path.suffix]), memory)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     known = ", ".join(["a graph's folder", ".npz", ".parquet", *_SEPARATORS])
     raise UsageError(f"{path} is no graph that can be read: give one of {known}")
 
 
-def _read_npz(env: Env, path: Path, folder: Path, memory: int) -> Graph:
+def read_npz(path: Path) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.integer[Any]]]:
+    """`indptr` and `indices` of an npz file, if they are the out-links of a graph."""
     try:
         with np.load(path, allow_pickle=False) as data:
             offsets, targets = data["indptr"], data["indices"]
@@ -60,16 +63,21 @@ def _read_npz(env: Env, path: Path, folder: Path, memory: int) -> Graph:
     if len(targets) and not 0 <= int(targets.min()) <= int(targets.max()) < nodes:
         wrong = int(targets.min()) if int(targets.min()) < 0 else int(targets.max())
         raise UsageError(f"indices names node {wrong}; the nodes are 0 to {nodes - 1}")
-    names = path.with_suffix(".names.txt")
-    lines = _lines(names, nodes) if names.is_file() else None
-    return build_graph(env, folder, _rows(offsets, targets), lines, nodes, memory)
+    return offsets, targets
 
 
-def _rows(offsets: Any, targets: Any) -> Iterator[Edges]:
-    """Edges of some nodes at a time."""
+def edges_of(offsets: npt.NDArray[np.int64], targets: npt.NDArray[np.integer[Any]]) -> Iterator[Edges]:
+    """The edges of a graph in CSR form as sources and targets, some at a time."""
     for begin in range(0, len(targets), _ROWS):
         places = np.arange(begin, min(begin + _ROWS, len(targets)))
         yield np.searchsorted(offsets, places, "right") - 1, targets[begin : begin + _ROWS]
+
+
+def _read_npz(env: Env, path: Path, folder: Path, memory: int) -> Graph:
+    offsets, targets = read_npz(path)
+    nodes, names = len(offsets) - 1, path.with_suffix(".names.txt")
+    lines = _lines(names, nodes) if names.is_file() else None
+    return build_graph(env, folder, edges_of(offsets, targets), lines, nodes, memory)
 
 
 def _lines(path: Path, count: int) -> Iterator[bytes]:
@@ -82,8 +90,11 @@ def _lines(path: Path, count: int) -> Iterator[bytes]:
         raise UsageError(f"{path} has {found:,} names for {count:,} nodes")
 
 
-def _read_edges(env: Env, folder: Path, tables: Iterator[Any], memory: int) -> Graph:
-    """From tables of two columns, of numbers or of names; names are numbered in the order they come up."""
+def read_edges(env: Env, folder: Path, tables: Iterator[Any], memory: int = _MEMORY) -> Graph:
+    """Build the graph of Arrow tables or batches of two columns, source and target, of numbers or of names.
+
+    Names are numbered in RAM, in the order they come up; everything else is sorted on disk.
+    """
     first = next(tables, None)
     if first is None or first.num_rows == 0:
         raise UsageError("the graph is empty: it has neither nodes nor edges")
@@ -140,7 +151,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _text_batches(path: Path, separator: str) -> Iterator[Any]:
-    """Tables of two columns from lines `source SEPARATOR target`; lines that begin with # or % are comments."""
+    """Tables of two columns from lines `source SEPARATOR target`; those that begin with # or % are comments."""
     kind: Any = None
     for block in _text_blocks(path):
         lines = [line for line in block.splitlines() if line.strip() and line[:1] not in b"#%"]

@@ -19,13 +19,18 @@ u64: Any = np.uint64
 u32: Any = np.uint32
 i64: Any = np.int64
 
+
+def _kernel(signature: Any) -> Any:
+    return nb.njit(signature, nogil=True, cache=True)
+
+
 _PLACES = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _NODES = nb.types.Array(nb.uint32, 1, "C", readonly=True)
 _WORDS = nb.types.Array(nb.uint64, 1, "C", readonly=True)
 _SHARES = nb.types.Array(nb.float64, 1, "C", readonly=True)
 
 
-@nb.njit(nb.int64(nb.uint64[::1]), nogil=True, cache=True)
+@_kernel(nb.int64(nb.uint64[::1]))
 def drop_repeated(keys):  # type: ignore[no-untyped-def]
     """Move each key of a sorted array to the front once; how many there are."""
     count = 0
@@ -36,7 +41,7 @@ def drop_repeated(keys):  # type: ignore[no-untyped-def]
     return count
 
 
-@nb.njit(nb.uint64(nb.uint64), nogil=True, cache=True)
+@_kernel(nb.uint64(nb.uint64))
 def mix(z):  # type: ignore[no-untyped-def]
     """SplitMix64's output for a state: a number that looks random for each z."""
     z = (z ^ (z >> u64(30))) * u64(0xBF58476D1CE4E5B9)
@@ -44,12 +49,12 @@ def mix(z):  # type: ignore[no-untyped-def]
     return z ^ (z >> u64(31))
 
 
-@nb.njit(nb.boolean(nb.uint64, nb.uint64, nb.uint64), nogil=True, cache=True)
+@_kernel(nb.boolean(nb.uint64, nb.uint64, nb.uint64))
 def _is_sampled(node, seed, below):  # type: ignore[no-untyped-def]
     return mix(mix(seed) + node * u64(0x9E3779B97F4A7C15)) <= below
 
 
-@nb.njit(nb.uint32[::1](nb.int64, nb.int64, nb.uint64, nb.uint64), nogil=True, cache=True)
+@_kernel(nb.uint32[::1](nb.int64, nb.int64, nb.uint64, nb.uint64))
 def sampled(first, count, seed, below):  # type: ignore[no-untyped-def]
     """The nodes among `count` from `first` whose random number is at most `below`; the same in every run."""
     chosen = np.empty(count, np.uint32)
@@ -61,7 +66,7 @@ def sampled(first, count, seed, below):  # type: ignore[no-untyped-def]
     return chosen[:found].copy()
 
 
-@nb.njit(nb.void(_PLACES, _NODES, _SHARES, nb.int64, nb.int64, nb.float64[::1]), nogil=True, cache=True)
+@_kernel(nb.void(_PLACES, _NODES, _SHARES, nb.int64, nb.int64, nb.float64[::1]))
 def gather_shares(offsets, neighbours, shares, begin, end, out):  # type: ignore[no-untyped-def]
     """out[x] = sum of the shares of x's neighbours."""
     for x in range(begin, end):
@@ -71,13 +76,11 @@ def gather_shares(offsets, neighbours, shares, begin, end, out):  # type: ignore
         out[x] = total
 
 
-@nb.njit(
+@_kernel(
     nb.types.UniTuple(nb.float64, 2)(
         _PLACES, _NODES, _SHARES, _SHARES, nb.float64, nb.float64, nb.int64, nb.int64,
         nb.float64[::1], nb.float64[::1],
     ),
-    nogil=True,
-    cache=True,
 )  # fmt: skip
 def pagerank_step(  # type: ignore[no-untyped-def]
     offsets, neighbours, shares, inverse, alpha, base, begin, end, ranks, next_shares
@@ -97,7 +100,7 @@ def pagerank_step(  # type: ignore[no-untyped-def]
     return change, dangling
 
 
-@nb.njit(nb.void(_PLACES, _NODES, _NODES, nb.int64, nb.int64, nb.int64[::1]), nogil=True, cache=True)
+@_kernel(nb.void(_PLACES, _NODES, _NODES, nb.int64, nb.int64, nb.int64[::1]))
 def quick_visits(offsets, neighbours, degrees, begin, end, out):  # type: ignore[no-untyped-def]
     """Equation (3): out[x] = sum of the in-degrees of x's in-neighbours."""
     for x in range(begin, end):
@@ -107,11 +110,7 @@ def quick_visits(offsets, neighbours, degrees, begin, end, out):  # type: ignore
         out[x] = total
 
 
-@nb.njit(
-    nb.types.UniTuple(nb.int64, 3)(_PLACES, _NODES, nb.int64, nb.int64, nb.uint64[::1], nb.uint32[::1]),
-    nogil=True,
-    cache=True,
-)
+@_kernel(nb.types.UniTuple(nb.int64, 3)(_PLACES, _NODES, nb.int64, nb.int64, nb.uint64[::1], nb.uint32[::1]))
 def _reach(offsets, neighbours, start, depth, seen, queue):  # type: ignore[no-untyped-def]
     """Breadth-first from `start`: queue[low:high] are the nodes at exactly `depth`; edges that were followed.
 
@@ -137,7 +136,7 @@ def _reach(offsets, neighbours, start, depth, seen, queue):  # type: ignore[no-u
     return low, high, followed
 
 
-@nb.njit(nb.void(nb.uint64[::1], nb.uint32[::1], nb.int64), nogil=True, cache=True)
+@_kernel(nb.void(nb.uint64[::1], nb.uint32[::1], nb.int64))
 def _forget(seen, queue, count):  # type: ignore[no-untyped-def]
     if count > len(seen):
         seen[:] = u64(0)
@@ -146,14 +145,14 @@ def _forget(seen, queue, count):  # type: ignore[no-untyped-def]
         seen[i64(queue[place]) >> 6] = u64(0)
 
 
-@nb.njit(
+@_kernel(
     nb.types.UniTuple(nb.int64, 2)(
         _PLACES, _NODES, nb.int64, nb.int64, nb.int64, nb.uint64[::1], nb.uint32[::1], nb.int64[::1]
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
-def count_supporters(offsets, neighbours, depth, begin, end, seen, queue, out):  # type: ignore[no-untyped-def]
+def count_supporters(  # type: ignore[no-untyped-def]
+    offsets, neighbours, depth, begin, end, seen, queue, out
+):
     """Equation (1): out[x] = nodes at distance exactly `depth`; edges followed, nodes met.
 
     `seen` has a bit a node, all 0; `queue` room for every node and one more.
@@ -168,12 +167,10 @@ def count_supporters(offsets, neighbours, depth, begin, end, seen, queue, out): 
     return followed, met
 
 
-@nb.njit(
+@_kernel(
     nb.types.UniTuple(nb.int64, 2)(
         _PLACES, _NODES, nb.int64, _NODES, nb.uint64[::1], nb.uint32[::1], nb.uint32[::1]
-    ),
-    nogil=True,
-    cache=True,
+    )
 )
 def spread_support(offsets, neighbours, depth, sources, seen, queue, counts):  # type: ignore[no-untyped-def]
     """counts[x] += 1 for each source at distance exactly `depth` before x; edges followed, nodes met."""
@@ -188,12 +185,14 @@ def spread_support(offsets, neighbours, depth, sources, seen, queue, counts):  #
     return followed, met
 
 
-@nb.njit(nb.int64(nb.uint64, nb.int64, nb.int64, nb.int64, nb.uint64[::1]), nogil=True, cache=True)
+@_kernel(nb.int64(nb.uint64, nb.int64, nb.int64, nb.int64, nb.uint64[::1]))
 def random_bits(seed, halvings, begin, end, out):  # type: ignore[no-untyped-def]
     """Words whose bits are 1 with probability 2^-halvings each; how many random words that took."""
     drawn = 0
+    # The seed is mixed first: with the sum of both, a round of one seed had the bits of a round of the next.
+    start = mix(mix(seed) + u64(halvings))
     for x in range(begin, end):
-        state = mix(mix(seed + u64(halvings)) + u64(x) * u64(0x9E3779B97F4A7C15))
+        state = mix(start + u64(x) * u64(0x9E3779B97F4A7C15))
         word = ~u64(0)
         for _ in range(halvings):
             state += u64(0x9E3779B97F4A7C15)
@@ -205,9 +204,7 @@ def random_bits(seed, halvings, begin, end, out):  # type: ignore[no-untyped-def
     return drawn
 
 
-@nb.njit(
-    nb.void(_PLACES, _NODES, _WORDS, nb.int64, nb.int64, nb.int64, nb.uint64[::1]), nogil=True, cache=True
-)
+@_kernel(nb.void(_PLACES, _NODES, _WORDS, nb.int64, nb.int64, nb.int64, nb.uint64[::1]))
 def gather_bits(offsets, neighbours, words, first, begin, end, out):  # type: ignore[no-untyped-def]
     """out[x] = the word of x and of its neighbours, one over the other."""
     for x in range(begin, end):
@@ -217,7 +214,7 @@ def gather_bits(offsets, neighbours, words, first, begin, end, out):  # type: ig
         out[first + x] = word
 
 
-@nb.njit(nb.int64(nb.uint64), nogil=True, cache=True)
+@_kernel(nb.int64(nb.uint64))
 def _ones(word):  # type: ignore[no-untyped-def]
     word -= (word >> u64(1)) & u64(0x5555555555555555)
     word = (word & u64(0x3333333333333333)) + ((word >> u64(2)) & u64(0x3333333333333333))
@@ -225,7 +222,7 @@ def _ones(word):  # type: ignore[no-untyped-def]
     return i64((word * u64(0x0101010101010101)) >> u64(56))
 
 
-@nb.njit(nb.int64(_WORDS, _WORDS, nb.float32[::1], nb.float32[::1], nb.float64), nogil=True, cache=True)
+@_kernel(nb.int64(_WORDS, _WORDS, nb.float32[::1], nb.float32[::1], nb.float64))
 def tally_bits(inner, outer, missed, last, settled):  # type: ignore[no-untyped-def]
     """Add up, for each node, the share of bits that no supporter at the last distance has set.
 
@@ -246,13 +243,11 @@ def tally_bits(inner, outer, missed, last, settled):  # type: ignore[no-untyped-
     return done
 
 
-@nb.njit(
+@_kernel(
     nb.types.UniTuple(nb.int64, 2)(
         _PLACES, _NODES, nb.int64, _NODES, _NODES, _NODES, _NODES, nb.int64, nb.uint32[::1], nb.int64[::1],
         nb.int64[::1],
     ),
-    nogil=True,
-    cache=True,
 )  # fmt: skip
 def join_sample(  # type: ignore[no-untyped-def]
     offsets, neighbours, first, targets, sources, names, starts, shift, stamps, stamp, out
@@ -285,12 +280,10 @@ def join_sample(  # type: ignore[no-untyped-def]
     return looked, met
 
 
-@nb.njit(
-    nb.int64(_PLACES, _NODES, _PLACES, _NODES, nb.int64[::1], nb.uint64[::1]),
-    nogil=True,
-    cache=True,
-)
-def list_paths(in_offsets, in_neighbours, out_offsets, out_neighbours, place, pairs):  # type: ignore[no-untyped-def]
+@_kernel(nb.int64(_PLACES, _NODES, _PLACES, _NODES, nb.int64[::1], nb.uint64[::1]))
+def list_paths(  # type: ignore[no-untyped-def]
+    in_offsets, in_neighbours, out_offsets, out_neighbours, place, pairs
+):
     """SUPP2-B: write (x << 32 | z) for every path z -> y -> x with z other than x; how many fit.
 
     `place` is (row of y, which x of it) to go on from, and tells where to go on when `pairs` is full; a row
@@ -314,7 +307,7 @@ def list_paths(in_offsets, in_neighbours, out_offsets, out_neighbours, place, pa
     return count
 
 
-@nb.njit(nb.int64(_WORDS, _WORDS, nb.int64, nb.int64[::1]), nogil=True, cache=True)
+@_kernel(nb.int64(_WORDS, _WORDS, nb.int64, nb.int64[::1]))
 def count_pairs(pairs, edges, first, out):  # type: ignore[no-untyped-def]
     """out[x - first] += 1 for each of the sorted pairs (x, z) that is not among the sorted edges."""
     i = 0
@@ -326,12 +319,10 @@ def count_pairs(pairs, edges, first, out):  # type: ignore[no-untyped-def]
     return i
 
 
-@nb.njit(
-    nb.int64(_PLACES, _NODES, nb.int64, _WORDS, nb.int64, nb.int64[::1], nb.uint64[::1], nb.int64),
-    nogil=True,
-    cache=True,
-)
-def list_supporters(offsets, neighbours, first, index, live, place, pairs, count):  # type: ignore[no-untyped-def]
+@_kernel(nb.int64(_PLACES, _NODES, nb.int64, _WORDS, nb.int64, nb.int64[::1], nb.uint64[::1], nb.int64))
+def list_supporters(  # type: ignore[no-untyped-def]
+    offsets, neighbours, first, index, live, place, pairs, count
+):
     """SUPP2-A: append (row of x << 32 | z) for each in-neighbour z of a node y that has x behind it.
 
     `index` has (y << 32 | row of x), sorted; rows from `live` on are let go. `place` is (where in the index
@@ -358,7 +349,7 @@ def list_supporters(offsets, neighbours, first, index, live, place, pairs, count
     return count
 
 
-@nb.njit(nb.int64(_PLACES, nb.int64, _NODES, nb.uint64[::1]), nogil=True, cache=True)
+@_kernel(nb.int64(_PLACES, nb.int64, _NODES, nb.uint64[::1]))
 def keep_new(ends, live, kept, pairs):  # type: ignore[no-untyped-def]
     """Of sorted pairs (row, z), move those to the front whose z the row does not hold yet; how many."""
     count, row, i = 0, -1, 0
@@ -377,7 +368,7 @@ def keep_new(ends, live, kept, pairs):  # type: ignore[no-untyped-def]
     return count
 
 
-@nb.njit(nb.void(nb.int64[::1], nb.int64, nb.uint32[::1], _WORDS), nogil=True, cache=True)
+@_kernel(nb.void(nb.int64[::1], nb.int64, nb.uint32[::1], _WORDS))
 def insert_pairs(ends, live, kept, pairs):  # type: ignore[no-untyped-def]
     """Put new sorted pairs (row, z) into the sorted sets of their rows, from the back, in place."""
     j = len(pairs) - 1

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -193,8 +194,8 @@ def bit_vector(graph: Graph, depth: int = 2, top: int = 0, seed: int = 1) -> Ran
             fill = words
             drawn += sum(run(lambda b, e: kernels.random_bits(seed, halvings, b, e, fill)))  # noqa: B023
             for _ in range(depth):
-                source, target = words, others
-                run(lambda b, e: kernels.gather_bits(into.offsets, into.neighbours, source, 0, b, e, target))  # noqa: B023
+                gather = partial(kernels.gather_bits, into.offsets, into.neighbours, words, 0)
+                run(lambda b, e: gather(b, e, others))  # noqa: B023
                 words, others = others, words
             counter.add(others, words)
     moved = counter.done * depth * graph.edges
@@ -205,7 +206,8 @@ def top_supporters(graph: Graph, p: float = 0.01, depth: int = 2, seed: int = 1)
     """TSE: supporters counted among a p-sample of all nodes, and scaled by 1 / p (section VI-B).
 
     A node is in the sample with probability p, by a hash of its number and the seed. In RAM the sampled ones
-    search forward, so only they cost anything: p of the hits of SUPP_D. Unbiased; see `sampling_error`.
+    search forward, so only they cost anything: p of the hits of SUPP_D. Unbiased; see
+    `model.ranking.sampling_error`.
     """
     check_depth(depth)
     out, nodes = graph.out, graph.nodes
@@ -222,18 +224,6 @@ def top_supporters(graph: Graph, p: float = 0.01, depth: int = 2, seed: int = 1)
         followed, met = (sum(part) for part in zip((0, 0), *run(spread), strict=True))
     counts = sum((space[2] for space in spare), np.zeros(nodes, np.int64))
     return Ranking(counts / p, followed + met, met)
-
-
-def sampling_error(p: float, supporters: float) -> float:
-    """The mean relative error of TSE for a node with so many supporters: √(2 (1 - p) / (π p S)).
-
-    The number of sampled supporters is binomial with relative deviation √((1 - p) / (p S)), and a normal
-    variable is √(2/π) deviations from its mean on average.
-
-    >>> round(sampling_error(0.01, 630_000), 4)
-    0.01
-    """
-    return math.sqrt(2 * (1 - p) / (math.pi * p * supporters)) if supporters else 0.0
 
 
 def sample_limit(p: float) -> int:

@@ -27,7 +27,7 @@ _CHUNK = 1 << 18  # neighbours that a scan hands out at a time, at least one nod
 
 
 class Chunk(NamedTuple):
-    """Some nodes in a row with their neighbours: node first + i has neighbours[offsets[i] : offsets[i + 1]]."""
+    """Some nodes in a row: node first + i has the neighbours neighbours[offsets[i] : offsets[i + 1]]."""
 
     first: int
     offsets: npt.NDArray[np.int64]
@@ -70,7 +70,7 @@ class Side:
         return SideReader(self, traffic, begin)
 
     def scan(self, traffic: Traffic, begin: int = 0, rows: int = _CHUNK) -> Iterator[Chunk]:
-        """Every node from `begin` on with its neighbours, in order, read from disk; at most `rows` at a time."""
+        """Every node from `begin` on with its neighbours, in order, from disk; at most `rows` at a time."""
         reader = self.reader(traffic, begin)
         while len((chunk := reader.chunk(rows)).offsets) > 1:
             yield chunk

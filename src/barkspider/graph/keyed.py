@@ -1,0 +1,95 @@
+"""A graph whose nodes are keys of 64 bits: they are numbered on disk, then it is built like any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from barkspider.graph.arrays import ArrayFile, ArrayWriter, Traffic
+from barkspider.graph.build import build_graph
+from barkspider.graph.sorting import Sorter
+from barkspider.graph.store import Graph
+from barkspider.storage.env import Env
+
+Keys: TypeAlias = npt.NDArray[np.uint64]
+Scan: TypeAlias = Callable[[], Iterator[tuple[Keys, Any]]]
+
+KEYS = "<u8"
+_NUMBERS = "<u4"
+_ROWS = 1 << 16  # edges at a time
+
+
+def build_keyed(
+    env: Env, folder: Path, scan: Scan, memory: int, watch: Callable[[], None] = lambda: None
+) -> tuple[Graph, ArrayFile]:
+    """The graph of edges (keys of sources, keys of targets), and the keys of its nodes, ascending.
+
+    `scan` begins to read all edges again each time it is called: once for the keys, then once for as many of
+    them as fit in half of the memory, which is once in all unless there are very many domains; sources and
+    targets are numbered one after the other, so that the cost does not grow with the square. `watch` is
+    called now and then, and may raise to stop.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     edges = np.array([7, 7, 900], np.uint64), np.array([900, 8, 7], np.uint64)
+    ...     graph, keys = build_keyed(Env(), Path(place), lambda: iter([edges]), 1 << 20)
+    ...     keys.map().tolist(), graph.out.offsets.tolist(), graph.out.neighbours.tolist()
+    ([7, 8, 900], [0, 2, 2, 3], [1, 2, 0])
+    """
+    env.make_folder(folder)
+    keys, traffic = _unique(env, folder, scan, memory, watch), Traffic()
+    paths = folder / "half.numbers", folder / "half.keys"
+    with ExitStack() as stack:
+        kinds = zip(paths, (_NUMBERS, KEYS), strict=True)
+        writers = [
+            stack.enter_context(ArrayWriter(env, path, kind, traffic, durable=False)) for path, kind in kinds
+        ]
+        for sources, targets in _numbered(scan, keys, memory, watch):
+            writers[0].write(sources)
+            writers[1].write(targets)
+
+    def halves() -> Iterator[tuple[Keys, Any]]:
+        numbers = ArrayFile(env, paths[0], _NUMBERS).stream(traffic)
+        targets = ArrayFile(env, paths[1], KEYS).stream(traffic)
+        while len(some := targets.take(_ROWS)):
+            yield some, numbers.take(_ROWS)
+
+    edges = ((sources, targets) for targets, sources in _numbered(halves, keys, memory, watch))
+    graph = build_graph(env, folder / "graph", edges, nodes=keys.items, memory=memory // 2, watch=watch)
+    for path in paths:
+        env.remove(path)
+    return graph, keys
+
+
+def _unique(env: Env, folder: Path, scan: Scan, memory: int, watch: Callable[[], None]) -> ArrayFile:
+    sorter = Sorter(env, folder, memory, Traffic(), "keys")
+    for ends in scan():
+        watch()
+        for keys in ends:
+            sorter.add(keys)
+    with ArrayWriter(env, folder / "keys", KEYS, durable=False) as writer:
+        for block in sorter.merged():
+            watch()
+            writer.write(block)
+    return ArrayFile(env, folder / "keys", KEYS)
+
+
+def _numbered(
+    scan: Scan, keys: ArrayFile, memory: int, watch: Callable[[], None]
+) -> Iterator[tuple[npt.NDArray[np.int64], Any]]:
+    """Rows (number of the key, what came with it), in another order; some of the keys are in RAM at a time."""
+    window = max(1024, memory // 2 // 8)
+    for begin in range(0, keys.items, window):
+        known = keys.stream(Traffic(), begin).take(window)
+        for wanted, others in scan():
+            watch()
+            here = (wanted >= known[0]) & (wanted <= known[-1])
+            if here.all():
+                yield np.searchsorted(known, wanted) + begin, others
+            elif here.any():
+                yield np.searchsorted(known, wanted[here]) + begin, others[here]
