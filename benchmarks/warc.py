@@ -53,6 +53,7 @@ def run(quick: bool) -> dict[str, Any]:
     targets = [
         _target("MB per CPU-second, synthetic", speeds["synthetic"], 150.0),
         _target("MB per CPU-second, real pages", speeds["real"], 150.0),
+        _target("µs of CPU for the note of a page", figures["page_note_us"], 10.0, most=True),
         _target("µs of CPU for a row of pages", figures["page_row_us"], 10.0, most=True),
     ]
     for name in workloads:
@@ -170,22 +171,27 @@ _WRITERS: dict[str, _Writer] = {
 
 
 def _tables(pages: Sequence[_Page], rounds: int) -> dict[str, float]:
-    """CPU of a row in `pages` and of a link in `links`, to the Parquet file; the best of several rounds."""
+    """CPU of a note for the journal, of its row in `pages` and of a link in `links`, to the Parquet file.
+
+    The best of several rounds.
+    """
     linked = [page[0].encode() for page in pages[:60]]
     ones = [1] * len(linked)
     links = UrlBatch.fresh(linked, Keys(1).column(linked), ones, list(range(len(linked))), ones, 0, 0)
     gc.freeze()  # as a crawl does
     gc.set_threshold(50_000, 20, 20)
-    alone = min(_describe(pages[0], Facts(title="A title")) for _ in range(rounds))
-    linking = min(_describe(pages[0], Facts(title="A title", links=links)) for _ in range(rounds))
+    notes, rows = zip(*(_describe(pages[0], Facts(title="A title")) for _ in range(rounds)), strict=True)
+    alone = min(rows)
+    linking = min(_describe(pages[0], Facts(title="A title", links=links))[1] for _ in range(rounds))
     return {
+        "page_note_us": round(min(notes) * 1e6, 2),
         "page_row_us": round(alone * 1e6, 2),
         "link_us": round((linking - alone) / len(linked) * 1e6, 3),
     }
 
 
-def _describe(page: _Page, facts: Facts) -> float:
-    """CPU seconds of a row of `pages`, 40 pages a host."""
+def _describe(page: _Page, facts: Facts) -> tuple[float, float]:
+    """CPU seconds of the note of a page, and of its row in `pages`, 40 pages a host."""
     rows = 10_000
     url, request, response = page
     fetched = Fetched(url, "192.0.2.1", request, response, "", _NOW, 0.25)
@@ -197,10 +203,15 @@ def _describe(page: _Page, facts: Facts) -> float:
         archive = ArchiveWriter(Env(), Path(folder), Settings(), {})
         stored = archive.keep_page(fetched)
         before = time.process_time()
+        notes = []
         for row, one in given:
             archive.describe_page(row, one, stored, "page", facts)
-        archive.checkpoint()
-        return (time.process_time() - before) / rows
+            notes.append(archive.take_notes())
+        noted = time.process_time()
+        for note in notes:
+            archive.add_notes(note, facts.links)
+        archive.prepare()
+        return (noted - before) / rows, (time.process_time() - noted) / rows
 
 
 def _index(lines: int) -> dict[str, float]:

@@ -32,7 +32,7 @@ PAGES = {
 
 def make_job(folder: Path, close: bool = True) -> ArchiveWriter:
     """A job with four pages, one of them a revisit, and a page that was not found."""
-    job = Job.create(folder, Settings(seed=7), Env())
+    job = Job.create(folder, Settings(seed=7), ["http://a.example/"], Env())
     archive = ArchiveWriter(job.env, job.archive, job.settings, {})
     keys = Keys(7)
     for number, (url, (head, body)) in enumerate([*PAGES.items(), ("http://a.example/none", (b"", b"gone"))]):
@@ -48,6 +48,7 @@ def make_job(folder: Path, close: bool = True) -> ArchiveWriter:
         links = UrlBatch.fresh(found, keys.column(found), domains, domains, [1] * len(found), 0, 0)
         facts = Facts("text/html", "utf-8", title=f"Page {number}", links=links if number < 2 else None)
         archive.describe_page(row, fetched, stored, "ok" if number < 4 else "http_404", facts)
+        archive.add_notes(archive.take_notes(), facts.links)
     archive.tick(0.0)
     if close:
         archive.close()

@@ -25,6 +25,7 @@ from barkspider.url import Keys
 from tests.storage.faulty import FaultyEnv
 
 NOW = 1_800_000_000.0
+PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + b"some words " * 200
 KEYS = Keys(7)
 
 
@@ -49,6 +50,7 @@ def keep(
         "text/html", "utf-8", title="A title", body_cut=True, links=links_to(*links) if links else None
     )
     archive.describe_page(row, fetched, archive.keep_page(fetched), "ok", facts, **chosen)
+    archive.add_notes(archive.take_notes(), facts.links)
     return row
 
 
@@ -100,6 +102,33 @@ def test_every_column_of_a_page_is_filled_in(tmp_path: Path) -> None:
     }
 
 
+def test_rows_wait_for_their_notes_to_come_back_and_may_come_from_another_writer(tmp_path: Path) -> None:
+    archive, other = open_archive(tmp_path / "one"), open_archive(tmp_path / "two")
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    url, links = "http://a.com/", links_to("http://b.org/", "http://c.net/")
+    fetched = Fetched(url, "192.0.2.1", b"GET /", PAGE, "", NOW, 0.1)
+    facts = Facts(title='half \ud800, "ü" \x00', links=links, anchors={"http://c.net/": "C’s \ud800"})
+    assert (archive.take_notes(), archive.places()["pages"]) == (b"", ("", 0))
+    stored = archive.keep_page(fetched)
+    assert archive.places() == {"pages": (stored.file, stored.end), "robots": ("", 0)}
+    row = UrlRow(2**64 - 1, 1, 1, 0, 0, 0, 0, url.encode(), parent=2**63)
+    archive.describe_page(row, fetched, stored, "ok", facts)
+    notes = archive.take_notes()
+    assert len(notes) < 600
+    assert archive.take_notes() == b""
+    assert archive.prepare()["tables"] == dict.fromkeys(("pages", "robots", "errors", "links"), -1)
+    other.add_notes(notes, links)
+    assert other.prepare()["tables"] == {"pages": 0, "robots": -1, "errors": -1, "links": 0}
+    (page,) = open_table(Env(), tmp_path / "two", "pages").read().to_pylist()
+    assert (page["key"], page["parent"], page["title"]) == (2**64 - 1, 2**63, 'half ?, "ü" \x00')
+    found = open_table(Env(), tmp_path / "two", "links").read().to_pylist()
+    assert [row["anchor"] for row in found] == [None, "C’s ?"]
+    assert {row["source"] for row in found} == {2**64 - 1}
+    archive.close()
+    assert archive.places()["pages"] == (stored.file, stored.end)
+
+
 def test_robots_and_errors_have_tables_of_their_own(tmp_path: Path) -> None:
     archive = open_archive(tmp_path)
     moved = Fetched(
@@ -108,6 +137,7 @@ def test_robots_and_errors_have_tables_of_their_own(tmp_path: Path) -> None:
     archive.keep_robots("http://a.example", moved, "redirect", "/other.txt")
     archive.note_error(NOW, "page", "timeout_connect", "b.example", "http://b.example/", 9, 2)
     archive.note_error(NOW, "dns", "dns_no_name", "c.example")
+    archive.add_notes(archive.take_notes(), None)
     archive.close()
     (robots,) = ask(
         Env(), tmp_path, "SELECT origin, fetch_status, fetch_redirect, outcome, warc_filename FROM robots"
@@ -177,7 +207,7 @@ def test_what_is_due_is_synced_and_written(tmp_path: Path) -> None:
         assert syncs() == expected
     assert open_table(env, Path("/a"), "pages").parts() == []
     archive.tick(160.0)
-    archive.checkpoint()
+    archive.prepare()
     assert open_table(env, Path("/a"), "pages").read()["url"].to_pylist() == ["http://a.com/"]
     never = open_archive(Path("/b"), env, sync_interval="0s")
     env.make_folder(Path("/b"))
@@ -248,7 +278,7 @@ def test_duplicates_are_all_found_whatever_the_batches(bodies: list[int], step: 
                 if body in first:
                     expected[row.key] = first[body]
                 first.setdefault(body, row.key)
-            archive.checkpoint()
+            archive.prepare()
             find_duplicates(Env(), folder)
         pages = ask(Env(), folder, "SELECT key, duplicate_of FROM pages").to_pylist()
         assert {row["key"]: row["duplicate_of"] for row in pages if row["duplicate_of"]} == expected
@@ -260,7 +290,7 @@ def test_duplicates_survive_a_crash_before_their_commit(
 ) -> None:
     archive = open_archive(tmp_path, duplicates=False, recent_digests=0)
     keys = [keep(archive, f"http://a.com/{number}", b"same", number=number).key for number in range(3)]
-    archive.checkpoint()
+    archive.prepare()
 
     def crash(_: Store) -> None:
         raise StorageError("power loss")
@@ -292,7 +322,8 @@ def test_a_reader_beside_a_writer_sees_every_row_once(
     try:
         for number in range(24):
             keep(archive, f"http://a.com/{number}", b"1", number=number)
-            archive.checkpoint()
+            archive.prepare()
+            archive.committed()
     finally:
         done.set()
         watcher.join()

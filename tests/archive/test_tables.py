@@ -39,7 +39,8 @@ def test_rows_come_back_in_order_through_writes_and_merges(tmp_path: Path) -> No
     table = TableFolder(Env(), tmp_path / "t", SCHEMA)
     assert table.read().num_rows == 0
     for number in range(40):
-        table.grow(rows(2 * number, 2 * number + 1))
+        table.write(rows(2 * number, 2 * number + 1))
+        table.settle(number)
         assert numbers(Env(), tmp_path / "t") == list(range(2 * number + 2))
     assert len(table.parts()) < 20
     table.compact()
@@ -47,6 +48,29 @@ def test_rows_come_back_in_order_through_writes_and_merges(tmp_path: Path) -> No
     assert [path.name for path in table.folder.iterdir()] == ["000000-000039.parquet"]
     table.replace(rows(7))
     assert numbers(Env(), tmp_path / "t") == [7]
+
+
+def test_no_merged_file_reaches_over_a_commit_and_later_ones_can_be_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barkspider.archive.tables._MANY", 3)
+    table = TableFolder(Env(), tmp_path / "t", SCHEMA)
+    assert table.last() == -1
+    for number in range(6):
+        table.write(rows(number))
+    for last, expected in ((1, 6), (3, 3), (4, 3)):
+        table.settle(last)
+        assert len(table.parts()) == expected
+    assert [part.name[:13] for part in table.parts()] == ["000000-000003", "000004-000004", "000005-000005"]
+    (table.folder / "000006-000006.parquet.new").touch()
+    table.cut(4)
+    assert sorted(path.name[:13] for path in table.folder.iterdir()) == ["000000-000003", "000004-000004"]
+    table.write(rows(7))
+    assert (numbers(Env(), table.folder), table.last()) == ([0, 1, 2, 3, 4, 7], 5)
+    with pytest.raises(StorageError, match="merged beyond the last commit: write 2"):
+        table.cut(2)
+    table.cut(-1)
+    assert list(table.folder.iterdir()) == []
 
 
 def test_large_files_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from barkspider.archive.cdxj import INDEX, REVISIT, index_lines, index_name, look_up, parse_line
+from barkspider.archive.cdxj import INDEX, index_lines, index_name, look_up, parse_line
 from barkspider.archive.reader import Record, WarcFile, warc_files
 from barkspider.archive.records import payload_start
 from barkspider.archive.surt import surt
@@ -41,7 +41,8 @@ def read_capture(env: Env, folder: Path, capture: dict[str, Any]) -> Record:
 def whole_response(env: Env, folder: Path, record: Record) -> bytes:
     """The HTTP response of a response or revisit record; of a revisit, the payload is the original's.
 
-    Raises `StorageError` when the original is not in the archive.
+    Where a server said that nothing has changed, it is the original's as a whole. Raises `StorageError` when the
+    original is not in the archive.
     """
     if record.kind != "revisit":
         return record.block
@@ -49,9 +50,17 @@ def whole_response(env: Env, folder: Path, record: Record) -> bytes:
         record.header.get("warc-refers-to-target-uri", ""),
         record.header.get("warc-refers-to-date", ""),
     )
+    said = record.header.get("warc-payload-digest")
+    unchanged = record.header.get("warc-profile", "").endswith("/server-not-modified")
     for capture in captures(env, folder, url) if url else []:
-        if capture["timestamp"] == date[:19].translate(_DIGITS) and capture["mime"] != REVISIT:
-            original = read_capture(env, folder, capture)
-            if original.header.get("warc-payload-digest") == record.header.get("warc-payload-digest"):
-                return record.block + original.block[payload_start(original.block) :]
+        if capture["timestamp"] != date[:19].translate(_DIGITS):
+            continue
+        original = read_capture(env, folder, capture)
+        if said not in (None, original.header.get("warc-payload-digest")):
+            continue
+        if original.kind == "response":
+            payload = original.block[payload_start(original.block) :]
+            return original.block if unchanged else record.block + payload
+        if original.header.get("warc-date", "") < record.header.get("warc-date", ""):  # so that this ends
+            return whole_response(env, folder, original)
     raise StorageError(f"the payload of {record.url} is that of {url} at {date}, which is not in {folder}")

@@ -17,17 +17,23 @@ from pathlib import Path
 from typing import Any
 
 from barkspider.archive.reader import OPEN, SUFFIXES, Record, WarcFile, warc_files
-from barkspider.archive.records import payload_start, status_and_type
+from barkspider.archive.records import header_value, payload_start, status_and_type
 from barkspider.archive.surt import surt
-from barkspider.core.errors import UrlError
 from barkspider.storage.env import Env, ReadFile
-from barkspider.url import parse
 
 INDEX = "index.cdxj"
 REVISIT = "warc/revisit"
 _PIECE = 1 << 20
 _LINES = 10_000
 _DIGITS = str.maketrans("", "", "-:TZ")
+
+
+def key_of(url: str) -> str:
+    """The SURT key of a URL; of what is none, the text itself: it is kept all the same."""
+    try:
+        return header_value(surt(url))
+    except (KeyError, ValueError):
+        return header_value(url)
 
 
 def line(
@@ -69,20 +75,17 @@ def index_name(warc: str) -> str:
 def index_lines(env: Env, path: Path) -> list[bytes]:
     """The sorted index of a WARC file, made from its records: for one that is open, or lost its index."""
     with WarcFile.find(env, path) as file:
-        return sorted(found for record in file if (found := _line(record, file.name)))
+        return sorted(found for record in file if (found := line_of(record, file.name)))
 
 
-def _line(record: Record, file: str) -> bytes | None:
+def line_of(record: Record, file: str) -> bytes | None:
+    """The line for a record of a file; None for a record that no index has."""
     if record.kind not in ("response", "revisit"):
-        return None
-    try:
-        key = surt(str(parse(record.url)))
-    except (UrlError, KeyError):
         return None
     start = payload_start(record.block)
     status, media_type = status_and_type(record.block[: max(start, 0)])
     return line(
-        key,
+        key_of(record.url),
         record.header.get("warc-date", ""),
         record.url,
         REVISIT if record.kind == "revisit" else media_type,
@@ -95,18 +98,16 @@ def _line(record: Record, file: str) -> bytes | None:
 def merge(env: Env, folder: Path) -> int:
     """Merge the indexes of all closed WARC files of a folder into one; how many lines it has.
 
-    Takes a megabyte of memory for each file, however long. An index that is missing is made first. The old
-    index is replaced in one step.
+    Takes a megabyte of memory for each file, however long. An index that is missing is made first; one whose
+    WARC file was moved away is merged all the same. The old index is replaced in one step.
     """
-    names = set(env.list(folder))
-    sources = []
+    names = {name for name in env.list(folder) if name.endswith(".cdxj") and name != INDEX}
     for path in warc_files(env, folder):
-        if path.name.endswith(OPEN):
-            continue
         name = index_name(path.name)
-        if name not in names:
+        if name not in names and not path.name.endswith(OPEN):
             env.write_whole(folder / name, b"".join(index_lines(env, path)))
-        sources.append(folder / name)
+            names.add(name)
+    sources = [folder / name for name in sorted(names)]
     new = folder / f"{INDEX}.new"
     env.remove(new)
     files = [env.open(path) for path in sources]

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from barkspider.archive.schemas import DIGESTS
 from barkspider.archive.tables import open_table
 from barkspider.storage.drum import CHECK_UPDATE, Drum
 from barkspider.storage.env import Env
 from barkspider.storage.manifest import Store
 from barkspider.storage.sizing import Sizing
 
-_FOLDER = "digests"
 _RAM, _DISK = 16_000_000, 1_000_000_000
 _Keys = npt.NDArray[np.uint64]
 
@@ -48,11 +48,11 @@ def find_duplicates(env: Env, folder: Path) -> int:
     64 bits of a digest stand for it: of forty crawls of a billion pages, one has a pair that agrees by chance.
     A crash before the commit writes some rows of the table once more, which the view `pages` takes as one.
     """
-    store = Store.open(env, folder / _FOLDER)
+    store = Store.open(env, folder / DIGESTS)
     progress = _Progress((store.state("progress") or {"rows": 0})["rows"])
     drum = Drum(
         env,
-        folder / _FOLDER,
+        folder / DIGESTS,
         "seen",
         value=np.uint64,
         aux=True,

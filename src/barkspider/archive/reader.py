@@ -78,10 +78,15 @@ class WarcFile:
                     return cls(env, path.with_name(name))
         return cls(env, closed)
 
+    @property
+    def size(self) -> int:
+        """The length at this moment, whole records or not."""
+        return self._file.size
+
     def __iter__(self) -> Iterator[Record]:
         """Every record in order; raises StorageError where a closed file is damaged."""
         place = self._start
-        for record in self._records(place):
+        for record in self.records():
             place = record.end
             yield record
         if not self._growing and place != self._file.size:
@@ -89,7 +94,7 @@ class WarcFile:
 
     def record(self, offset: int) -> Record:
         """The record that begins there."""
-        for record in self._records(offset):
+        for record in self.records(offset):
             return record
         raise self._damage(offset)
 
@@ -107,7 +112,7 @@ class WarcFile:
     def valid_length(self) -> int:
         """The end of the last complete record; what lies behind it is a tail that a crash cut."""
         place = self._start
-        for record in self._records(place):
+        for record in self.records():
             place = record.end
         return min(place, self._file.size)
 
@@ -133,8 +138,9 @@ class WarcFile:
             return 0, b""
         return size, content
 
-    def _records(self, place: int) -> Iterator[Record]:
-        """Records until one is not whole or not a record."""
+    def records(self, offset: int = 0) -> Iterator[Record]:
+        """Records from the one that begins there, until one is not whole or not a record."""
+        place = max(offset, self._start)
         read, data = place, b""
         while True:
             offset, unpacker, pieces = place, self._unpacker(), []
@@ -178,6 +184,16 @@ def warc_files(env: Env, folder: Path, prefix: str = "") -> list[Path]:
     """The WARC files of an archive in the order of their names, open ones too."""
     names = [name for name in env.list(folder) if name.removesuffix(OPEN).endswith(SUFFIXES)]
     return [folder / name for name in names if name.startswith(prefix)]
+
+
+def warc_number(name: str) -> int:
+    """The number of a WARC file, or of its index, within its series; -1 when the name has none.
+
+    >>> warc_number("pages-20270115080000-00012.warc.gz.open"), warc_number("")
+    (12, -1)
+    """
+    number = name.partition(".")[0].rpartition("-")[2]
+    return int(number) if number.isascii() and number.isdecimal() else -1
 
 
 def parse_record(data: bytes, offset: int, end: int) -> Record | None:

@@ -54,6 +54,15 @@ class RowBuffer:
         if batches:
             self._writing = self._pool.submit(self._write, batches)
 
+    def settle(self, last: int) -> None:
+        """The writes up to `last` are committed: begin to merge their files, if there are many."""
+        self.wait()
+        self._writing = self._pool.submit(self._table.settle, last)
+
+    def last(self) -> int:
+        """The number of the table's last write; nothing may be under way."""
+        return self._table.last()
+
     def wait(self) -> None:
         """Until what was begun is on disk."""
         writing, self._writing = self._writing, None
@@ -61,7 +70,7 @@ class RowBuffer:
             writing.result()
 
     def _write(self, batches: list[pa.RecordBatch]) -> None:
-        self._table.grow(pa.Table.from_batches(batches, self._table.schema))
+        self._table.write(pa.Table.from_batches(batches, self._table.schema))
 
     def _waiting(self) -> bool:
         return bool(self._rows or self._batches)

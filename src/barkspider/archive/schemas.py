@@ -99,6 +99,10 @@ SCHEMAS: dict[str, pa.Schema] = {
     "duplicates": pa.schema([("key", pa.uint64()), ("duplicate_of", pa.uint64())]),
 }
 
+# Made from the others, when the crawl ends; to find duplicates takes a folder of its own.
+DERIVED = ("domains", "duplicates")
+DIGESTS = "digests"
+
 # Columns in which nearly every value is another: a dictionary of them would be larger than they are.
 UNIQUE = frozenset(
     (

@@ -24,7 +24,7 @@ from barkspider.storage.memory import Data, as_bytes
 
 _NAME = re.compile(r"(\d{6,})-(\d{6,})\.parquet")
 _SMALL = 64_000_000  # bytes; larger files are not merged again
-_MANY = 16  # small files at the end of a table that are merged while it grows
+_MANY = 16  # files of one write each: so many are merged while the table grows
 _BOUNDED = ("fetch_time", "time")  # columns that come nearly sorted: bounds let a reader leave parts out
 _GROUP = 250_000  # rows of a row group: a few tens of megabytes in memory
 
@@ -69,49 +69,77 @@ class TableFolder:
                 if parts == self.parts():  # else a merge has just taken one away: its rows are in another
                     raise
 
-    def batches(self, columns: list[str], skip: int = 0) -> Iterator[pa.RecordBatch]:
-        """Some columns of the rows behind the first `skip`, a few at a time; nobody may write meanwhile."""
-        return self._batches(self.parts(), columns, skip)
+    def batches(
+        self, columns: list[str], skip: int = 0, parts: list[Part] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Some columns of the rows behind the first `skip`, of some files or of all that count.
+
+        They come a few at a time; nobody may write meanwhile.
+        """
+        return self._batches(self.parts() if parts is None else parts, columns, skip)
 
     def write(self, table: pa.Table) -> None:
         """Add rows, as one file; when this returns they survive a power loss."""
-        parts = self.parts()
-        if not parts:
+        number = self.last() + 1
+        if number == 0:
             self._env.make_folder(self.folder)
-        number = parts[-1].last + 1 if parts else 0
         self._put(Part(number, number, _name(number, number)), [table])
 
     def replace(self, table: pa.Table) -> None:
         """Put rows in the place of all that the table had."""
-        parts = self.parts()
         self._env.make_folder(self.folder)
-        last = parts[-1].last + 1 if parts else 0
+        last = self.last() + 1
         self._put(Part(0, last, _name(0, last)), [table])
         self._tidy()
 
-    def compact(self, least: int = 2) -> None:
-        """Merge runs of at least `least` small files that lie side by side."""
+    def compact(self, last: int | None = None) -> None:
+        """Merge small files that lie side by side: those of the writes up to `last`, or all."""
         self._tidy()  # what a crash left between a merge and the end of its parts
         run: list[Part] = []
         size = 0
         for part in self.parts():
+            if last is not None and part.last > last:
+                break
             length = self._env.size(self.folder / part.name)
             if length < _SMALL and size + length < 2 * _SMALL:
                 run.append(part)
                 size += length
                 continue
-            self._merge(run, least)
+            self._merge(run)
             run, size = ([part], length) if length < _SMALL else ([], 0)
-        self._merge(run, least)
+        self._merge(run)
 
-    def grow(self, table: pa.Table) -> None:
-        """`write`, and now and then `compact`: what a crawl calls for each batch of rows."""
-        self.write(table)
-        if (self.parts()[-1].last + 1) % _MANY == 0:
-            self.compact(_MANY // 2)
+    def settle(self, last: int) -> None:
+        """Merge files when there are many: what a crawl calls when the writes up to `last` are committed."""
+        if sum(part.first == part.last <= last for part in self.parts()) >= _MANY:
+            self.compact(last=last)
 
-    def _merge(self, run: list[Part], least: int) -> None:
-        if len(run) < max(least, 2):
+    def cut(self, last: int) -> None:
+        """Go back to the writes up to `last`: remove later ones, and what a crash left half done."""
+        names = self._env.list(self.folder)
+        found = {
+            name: Part(int(match[1]), int(match[2]), name)
+            for name in names
+            if (match := _NAME.fullmatch(name))
+        }
+        for part in found.values():
+            if part.first <= last < part.last:
+                raise StorageError(
+                    f"{self.folder / part.name} was merged beyond the last commit: write {last}"
+                )
+        gone = [name for name in names if name not in found or found[name].last > last]
+        for name in gone:
+            self._env.remove(self.folder / name)
+        if gone:
+            self._env.sync_folder(self.folder)
+
+    def last(self) -> int:
+        """The number of the last write, -1 when there was none."""
+        parts = self.parts()
+        return parts[-1].last if parts else -1
+
+    def _merge(self, run: list[Part]) -> None:
+        if len(run) < 2:
             return
         first, last = run[0].first, run[-1].last
         self._put(Part(first, last, _name(first, last)), map(pa.table, self._batches(run)))
@@ -129,6 +157,7 @@ class TableFolder:
                 compression_level=1,
                 use_dictionary=dictionary,
                 write_statistics=[name for name in self.schema.names if name in _BOUNDED],
+                write_page_checksum=True,
             ) as writer:
                 for table in tables:
                     writer.write_table(table, row_group_size=_GROUP)
@@ -141,7 +170,7 @@ class TableFolder:
         for part in parts:
             with (
                 self._env.open(self.folder / part.name) as file,
-                pq.ParquetFile(_Source(file)) as parquet,
+                pq.ParquetFile(_Source(file), page_checksum_verification=True) as parquet,
             ):
                 if skip >= parquet.metadata.num_rows:
                     skip -= parquet.metadata.num_rows

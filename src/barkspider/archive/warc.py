@@ -1,7 +1,8 @@
 """WARC/1.1 files: every exchange exactly as it went over the wire.
 
 An exchange is a request record and, right behind it, a response record, or a revisit record when the same
-payload was stored not long ago; each is packed by itself, so that a reader can begin at any record's offset.
+payload was stored not long ago or the server says that nothing has changed; each is packed by itself, so that
+a reader can begin at any record's offset.
 A file is named `….open` while it grows; when it is complete it loses that, and its CDXJ index appears.
 """
 
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 from barkspider.archive import cdxj
 from barkspider.archive.packing import packer
-from barkspider.archive.reader import OPEN, SUFFIXES, WarcFile
+from barkspider.archive.reader import OPEN, WarcFile, warc_files, warc_number
 from barkspider.archive.recent import RecentDigests
 from barkspider.archive.records import (
     TRUNCATIONS,
@@ -30,16 +31,19 @@ from barkspider.archive.records import (
     warc_date,
     warc_fields,
 )
-from barkspider.archive.surt import surt
 from barkspider.core.errors import StorageError
 from barkspider.core.settings import Archive
 from barkspider.storage.env import AppendFile, Env
 
-_REVISIT_PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+_IDENTICAL = "identical-payload-digest"
+_UNCHANGED = "server-not-modified"
 # Lines of the index wait in memory until the file is complete: 80 MB at most. A file of small answers ends
 # by this before it is large.
 _MOST_LINES = 250_000
 _OFFSET_BITS = 40
+
+Place = tuple[str, int]  # a WARC file, without `.open`, and an end of a record in it
+NOWHERE: Place = ("", 0)
 
 
 class Stored(NamedTuple):
@@ -61,8 +65,29 @@ class Stored(NamedTuple):
     revisit: bool
 
 
-class _Original(NamedTuple):
-    """The record that a revisit refers to."""
+class Original(NamedTuple):
+    """The answer that a server says is still valid: when it was asked for, in seconds since 1970.
+
+    `digest` is that of its payload, in base 32, and `record_id` that of its record; "" where not known.
+    """
+
+    date: float
+    digest: str = ""
+    record_id: str = ""
+
+
+class _Answer(NamedTuple):
+    """A response or revisit record: what is its own of the header, the block, the payload's digest and size."""
+
+    kind: str
+    fields: str
+    block: bytes
+    digest: str
+    size: int
+
+
+class _Seen(NamedTuple):
+    """The record that has a payload already."""
 
     record_id: str
     url: str
@@ -75,7 +100,7 @@ class WarcWriter:
 
     Files appear with the first exchange, never empty, and numbers go on from those already in the folder, so
     that no file is ever written to twice. A file left `.open` by a crash is left alone: only the journal
-    knows how much of it counts.
+    knows how much of it counts (see `recover`).
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -91,9 +116,18 @@ class WarcWriter:
     """
 
     def __init__(
-        self, env: Env, folder: Path, prefix: str, settings: Archive, info: Mapping[str, str]
+        self,
+        env: Env,
+        folder: Path,
+        prefix: str,
+        settings: Archive,
+        info: Mapping[str, str],
+        last: Place = NOWHERE,
     ) -> None:
-        """`info` are the fields of the warcinfo record that begins each file, such as operator and robots."""
+        """`info` are the fields of the warcinfo record that begins each file, such as operator and robots.
+
+        `last` is the place that an earlier writer of the folder reached, whose files may have been moved away.
+        """
         self._env = env
         self._folder = folder
         self._prefix = prefix
@@ -101,9 +135,11 @@ class WarcWriter:
         self._info = {"software": "barkspider", "format": f"WARC File Format {VERSION}", **info}
         self._packer = packer(settings)
         self._file: AppendFile | None = None
-        self._name = ""
+        self._named = True  # whether the name of the open file would survive a power loss
+        self._name, self._size = last  # the last file, and its size when it is not open
         self._lines: list[bytes] = []
-        self._number = self._last_number()
+        numbers = [warc_number(path.name) for path in warc_files(env, folder, f"{prefix}-")]
+        self._number = max(warc_number(self._name), *numbers, -1)
         self._names: dict[int, str] = {}  # of the files that this writer wrote
         self._recent = RecentDigests(settings.recent_digests) if settings.recent_digests else None
         # A farm of equal pages refers to the same few records again and again.
@@ -126,61 +162,66 @@ class WarcWriter:
         """
         if truncated is not None and truncated not in TRUNCATIONS:
             raise ValueError(f"{truncated!r} is no reason for truncation; one of {sorted(TRUNCATIONS)} is")
-        moment = datetime.fromtimestamp(date, UTC) if isinstance(date, int | float) else date.astimezone(UTC)
+        start = payload_start(response)
+        payload_digest = digest(memoryview(response)[start:]) if start >= 0 else b""
+        size = len(response) - start if start >= 0 else 0
+        worth = truncated is None and size >= self._settings.revisit_size
+        original = self._seen(payload_digest) if worth else None
+        fields = "" if truncated is None else f"WARC-Truncated: {truncated}\r\n"
+        text = base_32(payload_digest) if payload_digest else ""
+        answer = _Answer("response", fields, response, text, size)
+        if original is not None:
+            fields = _reference(_IDENTICAL, original.record_id, original.url, original.date)
+            answer = _Answer("revisit", fields, response[:start], text, size)
+        stored = self._append(url, request, address, _moment(date), answer)
+        if worth and original is None and self._recent is not None:
+            self._recent.put(_short(payload_digest), self._number << _OFFSET_BITS | stored.offset)
+        return stored
+
+    def write_unchanged(
+        self,
+        url: str,
+        request: bytes,
+        response: bytes,
+        address: str,
+        date: datetime | float,
+        original: Original,
+    ) -> Stored:
+        """Append a conditional request and the answer 304 to it, as a revisit of what the URL gave before."""
+        fields = _reference(
+            _UNCHANGED, header_value(original.record_id), header_value(url), warc_date(_moment(original.date))
+        )
+        start = payload_start(response)
+        block = response[:start] if start >= 0 else response
+        answer = _Answer("revisit", fields, block, original.digest, 0)
+        return self._append(url, request, address, _moment(date), answer)
+
+    def _append(self, url: str, request: bytes, address: str, moment: datetime, answer: _Answer) -> Stored:
         file = self._file_for(moment)
         request_id, response_id = record_ids()
         target, when = header_value(url), warc_date(moment)
         common = (
             f"WARC-Target-URI: {target}\r\nWARC-Date: {when}\r\nWARC-IP-Address: {header_value(address)}\r\n"
         )
-        asked = self._packer.pack(
-            frame(
-                f"WARC-Type: request\r\nWARC-Record-ID: {request_id}\r\nWARC-Concurrent-To: {response_id}\r\n"
-                f"{common}Content-Type: application/http; msgtype=request\r\n",
-                request,
-            )
+        asked = (
+            f"WARC-Type: request\r\nWARC-Record-ID: {request_id}\r\nWARC-Concurrent-To: {response_id}\r\n"
+            f"{common}Content-Type: application/http; msgtype=request\r\n"
         )
-        start = payload_start(response)
-        payload_digest = digest(memoryview(response)[start:]) if start >= 0 else b""
-        size = len(response) - start if start >= 0 else 0
-        worth = truncated is None and size >= self._settings.revisit_size
-        original = self._seen(payload_digest) if worth else None
         fields = (
-            f"WARC-Record-ID: {response_id}\r\nWARC-Concurrent-To: {request_id}\r\n"
-            f"{common}Content-Type: application/http; msgtype=response\r\n"
+            f"WARC-Type: {answer.kind}\r\nWARC-Record-ID: {response_id}\r\nWARC-Concurrent-To: {request_id}\r\n"
+            f"{common}Content-Type: application/http; msgtype=response\r\n{answer.fields}"
         )
-        if truncated is not None:
-            fields += f"WARC-Truncated: {truncated}\r\n"
-        text = base_32(payload_digest) if payload_digest else ""
-        if text:
-            fields += f"WARC-Payload-Digest: sha1:{text}\r\n"
-        if original is None:
-            answered = self._packer.pack(frame(f"WARC-Type: response\r\n{fields}", response))
-        else:
-            fields += (
-                f"WARC-Profile: {_REVISIT_PROFILE}\r\nWARC-Refers-To: {original.record_id}\r\n"
-                f"WARC-Refers-To-Target-URI: {original.url}\r\nWARC-Refers-To-Date: {original.date}\r\n"
-            )
-            answered = self._packer.pack(frame(f"WARC-Type: revisit\r\n{fields}", response[:start]))
-        file.write(asked, answered)
-        offset = file.size - len(answered)
-        if worth and original is None and self._recent is not None:
-            self._recent.put(_short(payload_digest), self._number << _OFFSET_BITS | offset)
-        key = _key(url)
-        status, media_type = status_and_type(response[: max(start, 0)])
-        kind = media_type if original is None else cdxj.REVISIT
-        self._lines.append(cdxj.line(key, when, target, kind, status, text, (self._name, offset, file.size)))
+        if answer.digest:
+            fields += f"WARC-Payload-Digest: sha1:{answer.digest}\r\n"
+        answered = self._packer.pack(frame(fields, answer.block))
+        file.write(self._packer.pack(frame(asked, request)), answered)
+        offset, key = file.size - len(answered), cdxj.key_of(url)
+        status, media_type = status_and_type(answer.block[: max(payload_start(answer.block), 0)])
+        kind = cdxj.REVISIT if answer.kind == "revisit" else media_type
+        place = (self._name, offset, file.size)
+        self._lines.append(cdxj.line(key, when, target, kind, status, answer.digest, place))
         return Stored(
-            self._name,
-            offset,
-            file.size,
-            response_id,
-            key,
-            status,
-            media_type,
-            text,
-            size,
-            original is not None,
+            *place, response_id, key, status, media_type, answer.digest, answer.size, answer.kind == "revisit"
         )
 
     def write_metadata(self, url: str, stored: Stored, date: float, fields: list[tuple[str, str]]) -> None:
@@ -196,6 +237,10 @@ class WarcWriter:
         )
         self._file_for(moment).write(self._packer.pack(frame(header, warc_fields(fields))))
 
+    def place(self) -> Place:
+        """The file that was written to last, and how many bytes it has by now."""
+        return self._name, self._size if self._file is None else self._file.size
+
     def flush(self) -> None:
         """Hand everything written to the operating system."""
         if self._file is not None:
@@ -205,6 +250,9 @@ class WarcWriter:
         """Make everything written survive a power loss."""
         if self._file is not None:
             self._file.sync()
+            if not self._named:
+                self._env.sync_folder(self._folder)
+                self._named = True
 
     def close(self) -> None:
         """Complete the file that is open, and its index; the next exchange would begin another."""
@@ -212,6 +260,7 @@ class WarcWriter:
             return
         self._file.sync()
         self._file.close()
+        self._size = self._file.size
         self._file, lines, self._lines = None, self._lines, []
         self._env.rename(self._folder / (self._name + OPEN), self._folder / self._name)
         self._env.write_whole(self._folder / cdxj.index_name(self._name), b"".join(sorted(lines)))
@@ -225,54 +274,52 @@ class WarcWriter:
             self.close()
         if self._file is None:
             number = self._number + 1
-            self._name = f"{self._prefix}-{moment:%Y%m%d%H%M%S}-{number:05d}{self._packer.suffix}"
-            file = self._env.append(self._folder / (self._name + OPEN))
-            file.write(self._packer.start(), self._packer.pack(self._warcinfo(moment)))
+            name = f"{self._prefix}-{moment:%Y%m%d%H%M%S}-{number:05d}{self._packer.suffix}"
+            file = self._env.append(self._folder / (name + OPEN))
+            file.write(self._packer.start(), self._packer.pack(self._warcinfo(name, moment)))
             # Only now: a file without its warcinfo is never gone on with.
-            self._file, self._number, self._names[number] = file, number, self._name
+            self._file, self._name, self._named = file, name, False
+            self._number, self._names[number] = number, name
         return self._file
 
-    def _warcinfo(self, moment: datetime) -> bytes:
+    def _warcinfo(self, name: str, moment: datetime) -> bytes:
         header = (
             f"WARC-Type: warcinfo\r\nWARC-Record-ID: {record_ids()[0]}\r\nWARC-Date: {warc_date(moment)}\r\n"
-            f"WARC-Filename: {header_value(self._name)}\r\nContent-Type: application/warc-fields\r\n"
+            f"WARC-Filename: {header_value(name)}\r\nContent-Type: application/warc-fields\r\n"
         )
         return frame(header, warc_fields(list(self._info.items())))
 
-    def _seen(self, payload_digest: bytes) -> _Original | None:
+    def _seen(self, payload_digest: bytes) -> _Seen | None:
         """The record that has this payload already, if it is remembered and can be found."""
         place = self._recent.find(_short(payload_digest)) if self._recent is not None else -1
         original = self._original(place) if place >= 0 else None
         return original if original and original.digest == f"sha1:{base_32(payload_digest)}" else None
 
-    def _read_original(self, place: int) -> _Original | None:
+    def _read_original(self, place: int) -> _Seen | None:
         name = self._names[place >> _OFFSET_BITS]
         self.flush()
         try:
             with WarcFile.find(self._env, self._folder / name) as file:
                 header = file.header(place & (1 << _OFFSET_BITS) - 1)
-            return _Original(
+            return _Seen(
                 *(header[f"warc-{field}"] for field in ("record-id", "target-uri", "date", "payload-digest"))
             )
         except (StorageError, KeyError):
             return None  # a closed file may have been moved away: the payload is stored once more
 
-    def _last_number(self) -> int:
-        highest = -1
-        for name in self._env.list(self._folder):
-            stem = name.removesuffix(OPEN)
-            if stem.startswith(f"{self._prefix}-") and stem.endswith(SUFFIXES):
-                number = stem.partition(".warc.")[0].rpartition("-")[2]
-                highest = max(highest, int(number) if number.isdecimal() else -1)
-        return highest
+
+def _moment(date: datetime | float) -> datetime:
+    return datetime.fromtimestamp(date, UTC) if isinstance(date, int | float) else date.astimezone(UTC)
+
+
+def _reference(profile: str, record_id: str, url: str, date: str) -> str:
+    """The fields of a revisit that say what it is one of."""
+    known = f"WARC-Refers-To: {record_id}\r\n" if record_id else ""
+    return (
+        f"WARC-Profile: http://netpreserve.org/warc/1.1/revisit/{profile}\r\n{known}"
+        f"WARC-Refers-To-Target-URI: {url}\r\nWARC-Refers-To-Date: {date}\r\n"
+    )
 
 
 def _short(payload_digest: bytes) -> int:
     return int.from_bytes(payload_digest[:8])
-
-
-def _key(url: str) -> str:
-    try:
-        return header_value(surt(url))
-    except (KeyError, ValueError):  # not a URL of ours; it is kept all the same
-        return header_value(url)

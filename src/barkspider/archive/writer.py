@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from math import modf
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from barkspider.archive import cdxj
+from barkspider.archive.notes import decode_notes, encode_notes
+from barkspider.archive.recovery import SERIES, Recovered
 from barkspider.archive.rows import LinkBuffer, RowBuffer
 from barkspider.archive.tables import TableFolder, open_table
-from barkspider.archive.warc import Stored, WarcWriter
+from barkspider.archive.warc import NOWHERE, Original, Place, Stored, WarcWriter
 from barkspider.core.errors import StorageError
 from barkspider.core.records import UrlBatch, UrlRow
 from barkspider.core.settings import Settings
@@ -57,7 +60,13 @@ class Facts(NamedTuple):
 class ArchiveWriter:
     """Writes the archive of one crawl process. One thread uses it; another, its own, writes tables.
 
-    Whatever the disk refused is raised as `StorageError` by this or a later call.
+    Exchanges are written when they are kept. What is to be said about them in tables is only noted: the caller
+    takes the notes of each outcome, keeps them in its journal, and gives them back once the outcome counts, or
+    again after a crash. So a row is in a table once, whatever happened.
+
+    As a structure of a `Store` it commits the rows added so far. Before `close` there should be a commit:
+    files of rows that are not committed are not merged, and nothing is derived from them. Whatever the disk
+    refused is raised as `StorageError` by this or a later call.
 
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
@@ -65,26 +74,54 @@ class ArchiveWriter:
     >>> fetched = Fetched("http://example.com/", "192.0.2.1", b"GET /", b"HTTP/1.1 200 OK", "", 1e9, 0.5)
     >>> row = UrlRow(1, 2, 3, 0, 0, 0, 0, b"http://example.com/")
     >>> archive.describe_page(row, fetched, archive.keep_page(fetched), "ok", Facts(title="An example"))
+    >>> notes, place = archive.take_notes(), archive.places()["pages"]
+    >>> archive.add_notes(notes, links=None)
     >>> archive.close()
     >>> open_table(Env(), folder, "pages").read()["title"].to_pylist()
     ['An example']
     """
 
-    def __init__(self, env: Env, folder: Path, settings: Settings, info: Mapping[str, str]) -> None:
+    name = "kept"
+
+    def __init__(
+        self,
+        env: Env,
+        folder: Path,
+        settings: Settings,
+        info: Mapping[str, str],
+        recovered: Recovered | None = None,
+    ) -> None:
+        """`info` are fields of the warcinfo records, `recovered` where an archive that exists goes on."""
         self._env, self._folder, self._settings = env, folder, settings.archive
-        self._pages = WarcWriter(env, folder, "pages", settings.archive, info)
-        self._robots = WarcWriter(env, folder, "robots", settings.archive, info)
+        places = recovered.places if recovered else {}
+        self._warcs = {
+            name: WarcWriter(env, folder, name, settings.archive, info, places.get(name, NOWHERE))
+            for name in SERIES
+        }
+        self._notes: list[tuple[Any, ...]] = []
         self._domains = Domains(settings.url.private_suffixes)
         self._host_facts = lru_cache(65_536)(self._find_host_facts)
         # One thread, so that each table has one writer; it runs only while there is something to write.
         self._pool = ThreadPoolExecutor(1, "tables")
         self._rows = {name: RowBuffer(self._table(name), self._settings, self._pool) for name in _ROW_TABLES}
         self._links = LinkBuffer(self._table("links"), self._settings, self._pool, self._domain_of)
+        # The last write of each table; None: nothing was ever committed, so nobody can go back to it.
+        self._committed = recovered.tables if recovered else None
+        self._prepared: Mapping[str, int] = {}
         self._synced = -1.0
 
     def keep_page(self, fetched: Fetched) -> Stored:
         """Write the exchange of a page: as soon as it is there, before anybody reads it."""
-        return self._keep(self._pages, fetched)
+        return self._keep("pages", fetched)
+
+    def keep_unchanged(self, fetched: Fetched, original: Original) -> Stored:
+        """Write the exchange of a page whose server says, by 304, that an earlier answer is still valid.
+
+        `describe_page` then notes it, with the outcome `unchanged`.
+        """
+        return self._warcs["pages"].write_unchanged(
+            fetched.url, fetched.request, fetched.response, fetched.address, fetched.time, original
+        )
 
     def describe_page(
         self,
@@ -95,12 +132,14 @@ class ArchiveWriter:
         facts: Facts,
         redirect: str = "",
     ) -> None:
-        """Write down what became of a page: `outcome` is ok, redirect, or a failure such as http_404."""
+        """Note what became of a page: `outcome` is ok, redirect, or a failure such as http_404."""
         links = facts.links
-        self._rows["pages"].add(
+        self._notes.append(
             (
+                "pages",
                 row.key,
-                *self._url_columns(fetched.url, stored),
+                fetched.url,
+                stored.url_key,
                 *_fetch_columns(fetched, stored, outcome, redirect),
                 facts.media_type or None,
                 facts.charset or None,
@@ -119,16 +158,16 @@ class ArchiveWriter:
             )
         )
         if links is not None and self._settings.links:
-            self._links.add_links(row.key, self._domain_of(fetched.url), links, facts.anchors or {})
+            self._notes.append(("links", row.key, self._domain_of(fetched.url), dict(facts.anchors or {})))
         if self._settings.metadata:
             fields = _metadata(row, fetched, outcome, links)
-            self._pages.write_metadata(fetched.url, stored, fetched.time, fields)
+            self._warcs["pages"].write_metadata(fetched.url, stored, fetched.time, fields)
 
     def keep_robots(self, origin: str, fetched: Fetched, outcome: str, redirect: str = "") -> Stored:
-        """Write the exchange of a robots.txt of this origin."""
-        stored = self._keep(self._robots, fetched)
+        """Write the exchange of a robots.txt of this origin, and note it."""
+        stored = self._keep("robots", fetched)
         columns = _fetch_columns(fetched, stored, outcome, redirect)
-        self._rows["robots"].add((origin, *self._url_columns(fetched.url, stored), *columns))
+        self._notes.append(("robots", origin, fetched.url, stored.url_key, *columns))
         return stored
 
     def note_error(
@@ -141,17 +180,38 @@ class ArchiveWriter:
         key: int | None = None,
         tries: int = 0,
     ) -> None:
-        """Write down what came to nothing: `what` is page, robots or dns."""
-        self._rows["errors"].add((_micros(time), what, outcome, key, url or None, host, tries))
+        """Note what came to nothing: `what` is page, robots or dns."""
+        self._notes.append(("errors", _micros(time), what, outcome, key, url or None, host, tries))
+
+    def take_notes(self) -> bytes:
+        """What was noted since the last call, for `add_notes`; b"" when nothing was."""
+        notes, self._notes = self._notes, []
+        return encode_notes(notes)
+
+    def add_notes(self, notes: bytes, links: UrlBatch | None) -> None:
+        """Put into the tables what was noted about an outcome; `links` are those of its page."""
+        for note in decode_notes(notes):
+            table = note[0]
+            if table == "links":
+                _, source, domain, anchors = note
+                assert links is not None, "an outcome whose links are noted has them"
+                self._links.add_links(source, domain, links, anchors)
+            elif table == "errors":
+                self._rows[table].add(tuple(note[1:]))
+            else:  # what follows from the URL, the second value, comes behind its key
+                self._rows[table].add((*note[1:4], *self._url_columns(note[2]), *note[4:]))
+
+    def places(self) -> dict[str, Place]:
+        """For pages and robots, the WARC file that was written to last and its size by now."""
+        return {name: warc.place() for name, warc in self._warcs.items()}
 
     def tick(self, now: float) -> None:
         """What is to be done about once a second: hand bytes to the system, sync, write rows that waited.
 
         `now` is of a clock that never goes back.
         """
-        self._pages.flush()
-        self._robots.flush()
-        for buffer in self._buffers():
+        self.flush()
+        for buffer in self._buffers().values():
             buffer.tick(now)
         interval = self._settings.sync_interval
         if self._synced < 0:
@@ -160,40 +220,54 @@ class ArchiveWriter:
             self.sync()
             self._synced = now
 
+    def flush(self) -> None:
+        """Hand every exchange written so far to the operating system: it survives the end of this process."""
+        for warc in self._warcs.values():
+            warc.flush()
+
     def sync(self) -> None:
         """Make every exchange written so far survive a power loss."""
-        self._pages.sync()
-        self._robots.sync()
+        for warc in self._warcs.values():
+            warc.sync()
 
-    def checkpoint(self) -> None:
-        """Make all that was written so far survive a power loss, the rows of tables too."""
+    def prepare(self) -> dict[str, Any]:
+        """Make all exchanges and rows so far survive a power loss; what `recover` needs to go back here."""
         self.sync()
-        for buffer in self._buffers():
+        for buffer in self._buffers().values():
             buffer.write()
-        for buffer in self._buffers():
+        for buffer in self._buffers().values():
             buffer.wait()
+        self._prepared = self._last_writes()
+        return {"tables": self._prepared, "places": self.places()}
+
+    def committed(self) -> None:
+        """What was prepared is committed: its files may be merged."""
+        self._committed = self._prepared
+        for name, buffer in self._buffers().items():
+            buffer.settle(self._prepared[name])
 
     def close(self) -> None:
-        """Complete the files, merge small ones, and make the index and the tables that follow from others."""
+        """Complete the files, merge small ones, and make the index and the tables that follow from others.
+
+        Another writer may go on with the archive later, and close it again.
+        """
         problems: list[StorageError] = []
         for step in (
-            self._pages.close,
-            self._robots.close,
-            self.checkpoint,
-            self._compact,
+            *(warc.close for warc in self._warcs.values()),
+            self.prepare,
+            self._pool.shutdown,  # what it still does, if something failed, must end before files are merged
             lambda: cdxj.merge(self._env, self._folder),
-            self._derive,
+            self._conclude,
         ):
             try:
                 step()
             except StorageError as error:
                 problems.append(error)
-        self._pool.shutdown()
         if problems:
             raise problems[0]
 
-    def _keep(self, warc: WarcWriter, fetched: Fetched) -> Stored:
-        return warc.write_exchange(
+    def _keep(self, series: str, fetched: Fetched) -> Stored:
+        return self._warcs[series].write_exchange(
             fetched.url,
             fetched.request,
             fetched.response,
@@ -205,14 +279,17 @@ class ArchiveWriter:
     def _table(self, name: str) -> TableFolder:
         return open_table(self._env, self._folder, name)
 
-    def _buffers(self) -> list[RowBuffer]:
-        return [*self._rows.values(), self._links]
+    def _buffers(self) -> dict[str, RowBuffer]:
+        return {**self._rows, "links": self._links}
 
-    def _compact(self) -> None:
-        for name in (*_ROW_TABLES, "links"):
+    def _last_writes(self) -> dict[str, int]:
+        return {name: buffer.last() for name, buffer in self._buffers().items()}
+
+    def _conclude(self) -> None:
+        if self._committed is not None and self._committed != self._last_writes():
+            return  # there was no commit: the last rows will come from the journal again
+        for name in self._buffers():
             self._table(name).compact()
-
-    def _derive(self) -> None:
         # Imported here: DuckDB and the kernels of DRUM take a moment to load, and a crawl needs them last.
         from barkspider.archive.duplicates import find_duplicates
         from barkspider.archive.views import domain_table
@@ -228,18 +305,20 @@ class ArchiveWriter:
         name = host.rstrip(".")
         return self._domains.pay_level(host), None if is_address(host) else name.rpartition(".")[2]
 
-    def _url_columns(self, url: str, stored: Stored) -> tuple[Any, ...]:
+    def _url_columns(self, url: str) -> tuple[Any, ...]:
         scheme, host, port, target = split(url)
         domain, top = self._host_facts(host)
         path, mark, query = target.partition("?")
-        return url, stored.url_key, scheme, host, domain, top, port, path, query if mark else None
+        return scheme, host, domain, top, port, path, query if mark else None
 
 
 _ROW_TABLES = ("pages", "robots", "errors")
 
 
 def _micros(time: float) -> int:
-    return int(time * 1_000_000)
+    """To the same microsecond as the WARC-Date of the exchange."""
+    part, whole = modf(time)
+    return int(whole) * 1_000_000 + round(part * 1e6)
 
 
 def _fetch_columns(fetched: Fetched, stored: Stored, outcome: str, redirect: str) -> tuple[Any, ...]:
