@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from barkspider.core.records import UrlBatch, UrlRow
-from barkspider.frontier.seen import SLOTS, Seen, seen_keys, slots
+from barkspider.frontier.seen import Seen, seen_keys
 from barkspider.storage.manifest import Store
 from barkspider.storage.sizing import Sizing
+from barkspider.url.partition import SLOTS, slots
 from tests.storage.faulty import FaultyEnv
 
 FOLDER = Path("/job")

@@ -27,17 +27,7 @@ from barkspider.frontier.rows import pack, unpack
 from barkspider.storage.drum import CHECK_UPDATE, Drum
 from barkspider.storage.env import Env
 from barkspider.storage.sizing import Sizing
-
-SLOTS = 4096
-
-
-def slots(pld_keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint16]:
-    """The slot of each domain.
-
-    >>> slots(np.array([5, 4096 + 7], np.uint64)).tolist()
-    [5, 7]
-    """
-    return (pld_keys % np.uint64(SLOTS)).astype(np.uint16)
+from barkspider.url.partition import SLOTS
 
 
 def seen_keys(keys: npt.NDArray[np.uint64], pld_keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
