@@ -72,10 +72,10 @@ def _measure(hosts: int, rounds: int) -> dict[str, float]:
     gc.collect()
     before = _resident()
     politeness = Politeness(host_delay=_DELAY, server_delay=0.0)
-    ready = Ready(politeness, "barkspider", _KEYS, Counters(), hosts)
+    ready = Ready(politeness, "barkspider", _KEYS, Counters(), hosts, _never)
     start = time.process_time()
     for row in rows:
-        ready.put(row)
+        ready.put(row, 0.0)
     first = time.process_time() - start
     _introduce(ready, hosts)
     gc.collect()
@@ -91,6 +91,10 @@ def _measure(hosts: int, rounds: int) -> dict[str, float]:
         "heapq_microseconds": _heapq(hosts),
         "sorted_list_microseconds": _sorted_list(hosts),
     }
+
+
+def _never(*_: object) -> None:
+    raise AssertionError("no turn is so far away that a URL would be put off")
 
 
 def _introduce(ready: Ready, hosts: int) -> None:
@@ -130,7 +134,7 @@ def _rounds(ready: Ready, rounds: int) -> tuple[float, float, float]:
         outcome += time.process_time() - start
         start = time.process_time()
         for each in outcomes:
-            ready.put(each.asked.row)
+            ready.put(each.asked.row, now)
         put += time.process_time() - start
         operations += len(outcomes)
     return put / operations * 1e6, take / operations * 1e6, outcome / operations * 1e6

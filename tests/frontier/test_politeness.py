@@ -23,8 +23,10 @@ from barkspider.core.events import (
     PageFetched,
     ResolveHost,
     RobotsFetched,
+    Trail,
 )
 from barkspider.core.load import load_settings
+from barkspider.core.records import UrlRow
 from barkspider.core.settings import Politeness
 from barkspider.frontier.politeness import HostPace, Pauses, ServerPace
 from barkspider.frontier.ready import Ready
@@ -301,18 +303,26 @@ def test_no_request_comes_before_the_delays_in_force(
     random.shuffle(rows)
     expected = Expected(politeness, {each.host_key: each.pld_key for each in rows})
     counters = Counters()
-    ready = Ready(politeness, "barkspider", KEYS, counters, 100)
+    later: list[tuple[float, int, UrlRow]] = []
+
+    def put_off(time: float, again: UrlRow, _: Trail) -> None:
+        heapq.heappush(later, (time, next(order), again))
+
+    ready = Ready(politeness, "barkspider", KEYS, counters, 100, put_off)
     robots = {KEYS.of(name): random.choice([0, 0, 5, 30]) for name in names}
     address_of = {name: f"127.0.0.{random.randrange(servers)}" for name in names}
     coming: list[tuple[float, int, Outcome]] = []
     busy: set[Any] = set()
     now, requests = 0.0, 0
-    while rows or ready.next_time() < math.inf or coming:
+    while rows or ready.next_time() < math.inf or coming or later:
+        while later and later[0][0] <= now:
+            back = heapq.heappop(later)[2]
+            ready.put(back, now, budget=expected.budget[back.pld_key])
         while rows and random.random() < 0.5:
             taken = rows.pop()
             # A domain's budget is told with each of its URLs: as in a crawl it is the same for all of them.
             expected.budget.setdefault(taken.pld_key, random.choice([1.0, 1.0, 2.5, 70.0]))
-            ready.put(taken, budget=expected.budget[taken.pld_key])
+            ready.put(taken, now, budget=expected.budget[taken.pld_key])
         while coming and coming[0][0] <= now:
             outcome = heapq.heappop(coming)[2]
             if isinstance(outcome, HostResolved):
@@ -354,7 +364,7 @@ def test_no_request_comes_before_the_delays_in_force(
                 answer = random_answer(random, instruction)
             heapq.heappush(coming, (now + answer.seconds, next(order), answer))
         ready.validate()
-        times = [ready.next_time(), coming[0][0] if coming else math.inf]
+        times = [ready.next_time(), *(heap[0][0] for heap in (coming, later) if heap)]
         now = max(now, min(times) if min(times) < math.inf else now)
     assert (counters.queued, counters.in_flight, ready.under_way) == (0, 0, 0)
     assert requests > hosts

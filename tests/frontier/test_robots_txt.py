@@ -208,7 +208,8 @@ def test_a_redirect_back_to_another_host_lets_go_of_the_one_that_sent_it(sydney:
 
 def test_a_crawl_delay_learned_while_a_host_waits_for_its_server_is_kept() -> None:
     """robots.txt of a.example redirects to b.example, whose answer comes when a.example is next on its server."""
-    ready = Ready(Politeness(), "barkspider", KEYS, Counters(), 100)
+    put_off: list[Any] = []
+    ready = Ready(Politeness(), "barkspider", KEYS, Counters(), 100, lambda *what: put_off.append(what))
     addresses = {"a.example": "127.0.0.1", "b.example": "127.0.0.2", "c.example": "127.0.0.1"}
 
     def take(now: float) -> list[Any]:
@@ -219,8 +220,8 @@ def test_a_crawl_delay_learned_while_a_host_waits_for_its_server_is_kept() -> No
         ready.validate()
         return [each for each in found if not isinstance(each, ResolveHost)]
 
-    ready.put(row("http://a.example/"))
-    ready.put(row("http://c.example/"))
+    ready.put(row("http://a.example/"), 0.0)
+    ready.put(row("http://c.example/"), 0.0)
     assert take(0.0) == []
     (robots_of_a,) = take(0.0)
     ready.robots(RobotsFetched(robots_of_a, 301, redirect="http://b.example/rules"), 0.0)
@@ -235,3 +236,4 @@ def test_a_crawl_delay_learned_while_a_host_waits_for_its_server_is_kept() -> No
     assert take(32.9) == []
     ready.page_fetched(PageFetched(FetchPage(row("http://c.example/"), "127.0.0.1"), 200), 32.0)
     assert [each.row.url for each in take(33.0)] == [b"http://a.example/"]
+    assert not put_off

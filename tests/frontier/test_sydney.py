@@ -57,6 +57,14 @@ def test_every_page_is_fetched_once(sydney: Make, sample: int, refetch: bool) ->
     assert (frontier.gauges()["refetched"] > 0) == (refetch and sample in (1, 8, 16))
 
 
+def test_pages_fetched_again_under_a_queue_limit_come_to_an_end(sydney: Make) -> None:
+    web = VirtualWeb(random_web(hosts=20, pages=400, links=40, seed=3))
+    frontier = sydney(sydney__sample=4, sydney__refetch=True, sydney__queue_limit=30)
+    web.run(frontier, batch("http://h0.example/0", flags=Flag.SEED), validate=False)
+    assert len(web.fetched()) < 4 * len(web.pages)
+    assert len(set(web.fetched())) > 100
+
+
 def hub_web(sites: int, pages: int) -> dict[str, list[str]]:
     """Home pages that list all of their site, in a tree; the other pages link back home."""
     web = {}

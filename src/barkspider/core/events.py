@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from barkspider.core.records import UrlBatch, UrlRow
 
@@ -94,7 +94,8 @@ class Redirect:
 class PageFetched:
     """How the fetch of a page ended.
 
-    `failure` is "" for a page or a redirect, else a short name such as http_404 or timeout_connect;
+    `failure` is "" for a page, a page that is as it was (status 304) or a redirect, else a short name such as
+    http_404 or timeout_connect;
     `temporary` says that another try may go better. `digest` is 64 bits of the payload's digest. `stale`
     says that an idle connection had died before it carried the request: nothing can be said of the page,
     it is asked for again at its host's next turn. `seconds` is how long the answer took, 0 when nobody knows.
@@ -126,7 +127,9 @@ Outcome = HostResolved | RobotsFetched | PageFetched | Seeds
 class Counters:
     """What became of every URL. `discovered` equals the sum of all the others at every moment.
 
-    `queued` URLs wait for their hosts, `deferred` ones on disk for their turn to be queued.
+    `queued` URLs wait for their hosts, `deferred` ones on disk for their turn to be queued. `ahead` is 0 but after a
+    crash: outcomes of URLs that are still, as the last checkpoint has it, somewhere on disk, maybe undiscovered.
+    They count already, and `discovered` and `ahead` together equal the sum.
 
     A link that a full queue drops is not remembered as seen, so it counts again, in `discovered` and in
     `dropped`, each time it turns up.
@@ -139,12 +142,13 @@ class Counters:
     deferred: int = 0
     in_flight: int = 0
     dropped: int = 0
+    ahead: int = 0
     refused: dict[str, int] = field(default_factory=dict)
     failed: dict[str, int] = field(default_factory=dict)
 
     def balanced(self) -> bool:
         """Whether every URL is accounted for."""
-        return self.discovered == (
+        return self.discovered + self.ahead == (
             self.pages
             + self.redirects
             + self.queued
@@ -154,6 +158,23 @@ class Counters:
             + sum(self.refused.values())
             + sum(self.failed.values())
         )
+
+
+class Structure(Protocol):
+    """Something with files whose state a checkpoint commits; see `storage.manifest`."""
+
+    name: str
+
+    def prepare(self) -> dict[str, Any]:
+        """Make the present state durable and describe it as JSON.
+
+        `files` in it names each file, relative to the folder of the whole, with the length that counts.
+        """
+        ...
+
+    def committed(self) -> None:
+        """What was prepared is safe: files that it does not name may go."""
+        ...
 
 
 class Frontier(Protocol):
@@ -168,8 +189,20 @@ class Frontier(Protocol):
         """
         ...
 
+    def replay(self, time: float, outcome: Outcome) -> None:
+        """Take an outcome of an earlier run, which a journal kept, of that time: all of them before the first step."""
+        ...
+
     def hold(self) -> None:
         """Give out nothing more; outcomes of what is under way are still taken."""
+        ...
+
+    def pause(self, on: bool) -> None:
+        """Give out nothing until this is called again; outcomes of what is under way are still taken."""
+        ...
+
+    def structures(self) -> Sequence[Structure]:
+        """What a checkpoint has to commit so that another frontier can go on from there."""
         ...
 
     def finished(self) -> bool:
@@ -182,6 +215,10 @@ class Frontier(Protocol):
 
     def drums(self) -> dict[str, dict[str, int]]:
         """What its DRUMs counted, by name; see `storage.counters`."""
+        ...
+
+    def notices(self) -> list[tuple[str, dict[str, Any]]]:
+        """What a person would want to know and has not been told: names of events, with details."""
         ...
 
     def validate(self) -> None:

@@ -36,6 +36,7 @@ class Flag(IntFlag):
     REQUISITE = 8
     EXACT = 16  # fetched once more exactly as a redirect wrote it, past seen
     REVISIT = 32  # fetched again for links that were left over
+    AGAIN = 128  # fetched once more because the page stored is old: only if it has changed
     DEFERRED = 64  # exceeded its domain's budget: waits in Q_F, or is on its way to be budgeted again
 
 

@@ -145,6 +145,11 @@ class Beast:
         to hand out and those that are away."""
         return self._left + self._away
 
+    @property
+    def at_end(self) -> bool:
+        """Whether the current queue is empty, so that the next `take` moves on to another."""
+        return not len(self._queues[self._turn - self._start])
+
     def gauges(self) -> Gauges:
         """How things stand."""
         return Gauges(

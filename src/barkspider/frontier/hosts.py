@@ -7,6 +7,7 @@ even an empty deque would take more memory than all the rest. `Ready` moves them
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from enum import Enum
 
 from barkspider.core.events import Trail
@@ -29,13 +30,14 @@ class State(Enum):
 class Server(ServerPace):
     """An address, and the hosts on it whose own pause is over."""
 
-    __slots__ = ("address", "busy", "due", "listed")
+    __slots__ = ("active", "address", "busy", "due", "listed")
 
     def __init__(self, address: str) -> None:
         super().__init__()
         self.address = address
         self.busy = False
         self.listed = False  # whether the heap of servers holds it
+        self.active = 0  # hosts on it that have something to ask
         self.due: list[Host] = []  # few; a deque takes ten times the memory
 
 
@@ -49,6 +51,9 @@ class Entry:
         self.behind: Entry | None = None
 
 
+Asked = tuple[str, str, int]  # a robots.txt to fetch: origin, URL, hops
+
+
 class Host(HostPace):
     """A name: its queue (filled by `Ready.put`, emptied by `Ready.take`) and what we know of it.
 
@@ -56,17 +61,21 @@ class Host(HostPace):
     """
 
     __slots__ = (
+        "active",
         "address_until",
         "duplicates",
+        "error",
         "first",
+        "flying",
         "key",
         "last",
+        "last_turn",
+        "length",
         "lookups",
         "origins",
         "robots",
         "server",
         "state",
-        "taken",
     )
 
     def __init__(self, key: int) -> None:
@@ -75,12 +84,16 @@ class Host(HostPace):
         self.state = State.IDLE
         self.first: Entry | None = None
         self.last: Entry | None = None
-        self.robots: tuple[tuple[str, str, int], ...] = ()  # origin, URL, hops: go before pages; rarely any
+        self.length = 0  # of the queue
+        self.flying: Entry | Asked | None = None  # what is under way
+        self.active = False  # whether anything is queued or under way
+        self.last_turn = -math.inf  # of what was put off
+        self.robots: tuple[Asked, ...] = ()  # go before pages; rarely any
         self.origins: tuple[Origin, ...] = ()  # rarely more than two
         self.address_until = -math.inf
         self.server: Server | None = None
         self.lookups = 0  # failed ones in a row
-        self.taken = 0  # URLs ever put
+        self.error = ""  # why it has no address, until its pause is over
         self.duplicates = 0  # pages whose content was seen before
 
     def push(self, row: UrlRow, trail: Trail) -> None:
@@ -91,12 +104,21 @@ class Host(HostPace):
         else:
             self.last.behind = entry
         self.last = entry
+        self.length += 1
 
     def pop(self, entry: Entry) -> None:
         """Take the first entry out of the queue."""
         self.first = entry.behind
+        self.length -= 1
         if self.first is None:
             self.last = None
+
+    def entries(self) -> Iterator[Entry]:
+        """The queue, in order."""
+        entry = self.first
+        while entry is not None:
+            yield entry
+            entry = entry.behind
 
     def name(self) -> str:
         """The host's name, which whatever is queued begins with."""

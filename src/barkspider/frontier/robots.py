@@ -15,6 +15,7 @@ from barkspider.frontier.politeness import retry_pause
 from barkspider.url import ALLOW_ALL, DISALLOW_ALL, RobotsRules
 
 MOST_REDIRECTS = 5  # RFC 9309, 2.3.1.2
+ROBOTS, UNREACHABLE = "robots", "robots_unreachable"  # the reasons that counters give
 
 
 def is_unreachable(status: int) -> bool:
@@ -43,7 +44,7 @@ class Origin:
     def __init__(self, name: str) -> None:
         self.name = name
         self.rules = DISALLOW_ALL
-        self.refusal = "robots"  # the reason that counters give for what the rules refuse
+        self.refusal = ROBOTS  # the reason that counters give for what the rules refuse
         self.learned = -math.inf  # when the site gave the rules; never for those that it did not give
         self.until = -math.inf
         self.asking = False
@@ -53,7 +54,7 @@ class Origin:
         """The site gave its rules, to be kept for `max_age` seconds if it said so."""
         most = politeness.robots_expiry
         age = most if max_age is None else min(max(max_age, politeness.robots_min_expiry), most)
-        self.rules, self.refusal, self.failures = rules, "robots", 0
+        self.rules, self.refusal, self.failures = rules, ROBOTS, 0
         self.learned, self.until = now, now + age
 
     def miss(self, politeness: Politeness, now: float, turn: float) -> float:
@@ -68,6 +69,6 @@ class Origin:
         if not is_old and self.failures <= politeness.retries:
             return retry_pause(politeness, self.failures - 1)
         if not is_old:
-            self.rules, self.refusal, self.learned = DISALLOW_ALL, "robots_unreachable", -math.inf
+            self.rules, self.refusal, self.learned = DISALLOW_ALL, UNREACHABLE, -math.inf
         self.failures, self.until = 0, max(now, turn) + politeness.park_time
         return 0.0

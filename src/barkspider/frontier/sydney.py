@@ -1,6 +1,6 @@
 """The Sydney strategy (Castillo, Nelli, Panconesi: Crawling the Web with Limited Memory).
 
-P, the primary queue, is `Ready`: URLs by host, fetched as politeness allows. Of a page's new links at
+P, the primary queue, is `Ready` with Q_W: URLs by host, fetched as politeness allows. Of a page's new links at
 most t, chosen at random, go into P; the others are written to S, the secondary queue on disk, as one
 entry a page. When P is empty, S gives back at most t links of each stored page, one page after the
 other, until P has something. A link in S is not marked as seen, so most have been found elsewhere
@@ -14,16 +14,19 @@ links beyond it are dropped, counted, and not marked as seen, so they may come b
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from barkspider.core.events import Instruction, Trail
+from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import Flag, UrlBatch, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.hosts import Host
-from barkspider.frontier.polite import PoliteFrontier
+from barkspider.frontier.memory import load_origins, save_origins
+from barkspider.frontier.polite import PoliteFrontier, States
 from barkspider.frontier.sampling import sample
 from barkspider.storage.env import Env
 from barkspider.storage.keyset import KeySet
@@ -40,20 +43,42 @@ class Sydney(PoliteFrontier):
     links and emptied by refills.
     """
 
-    def __init__(self, settings: Settings, env: Env, folder: Path) -> None:
-        super().__init__(settings)
+    def __init__(
+        self,
+        settings: Settings,
+        env: Env,
+        folder: Path,
+        *,
+        state: States = lambda _: None,
+        resumed: float | None = None,
+    ) -> None:
         self._t, self._limit = settings.sydney.sample, settings.sydney.queue_limit
-        self._secondary = DiskQueue(env, folder, "secondary")
+        self._secondary = DiskQueue(env, folder, "queues/S", state=state("queues/S"))
         self._seen = KeySet()
         self._random = np.array([settings.seed], np.uint64)
         self._search_at = -math.inf  # when S may be searched for free hosts
         self._largest = 0
         self._revisits = 0
+        super().__init__(settings, env, folder, state, resumed)
+
+    def structures(self) -> Sequence[Structure]:
+        """P, S and Q_W."""
+        return [*super().structures(), self._secondary]
+
+    def _keep(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        head = {"largest": self._largest, "revisits": self._revisits, "random": int(self._random[0])}
+        return head, {"seen": self._seen.keys(), "origins": save_origins(self._ready)}
+
+    def _recalled(self, head: dict[str, Any], arrays: dict[str, bytes]) -> None:
+        self._largest, self._revisits = int(head["largest"]), int(head["revisits"])
+        self._random = np.array([head["random"]], np.uint64)
+        self._seen.add(np.frombuffer(arrays["seen"], np.uint64))
+        load_origins(self._ready, arrays["origins"])
 
     def gauges(self) -> dict[str, int]:
         """Sizes of P, S and the set of seen URLs, and the largest that P and S together ever were."""
         return {
-            "primary": self.counters.queued,
+            "primary": self._primary(),
             "secondary": len(self._secondary),
             "largest": self._largest,
             "seen": len(self._seen),
@@ -64,21 +89,27 @@ class Sydney(PoliteFrontier):
     def validate(self) -> None:
         """Check the invariants."""
         assert self.counters.balanced(), self.counters
-        self._ready.validate()
-        self._secondary.validate()
+        for part in (self._ready, self._secondary, self._delays):
+            part.validate()
 
     def close(self) -> None:
-        """Remove the file of S."""
+        """Let go of the files; what was committed stays."""
         self._secondary.close()
+        self._delays.close()
 
     def _waiting(self) -> bool:
-        return bool(self.counters.queued or len(self._secondary))
+        return bool(self._primary() or len(self._secondary))
 
     def _seeds(self, batch: UrlBatch) -> None:
         self._admit(batch)
 
-    def _lead(self, target: UrlRow, trail: Trail) -> None:
-        self._admit(UrlBatch.from_rows([target]), trail)
+    def _lead(self, target: UrlRow) -> None:
+        self._admit(UrlBatch.from_rows([target]))
+
+    def _back(self, batch: UrlBatch, now: float) -> None:
+        self.counters.deferred -= len(batch)
+        for row in batch.rows():
+            self._put(row, now)
 
     def _give(self, now: float, room: int) -> tuple[list[Instruction], float]:
         unread = self._refill()
@@ -91,7 +122,7 @@ class Sydney(PoliteFrontier):
                 self._search_at = now + _LOOK_AGAIN
             wake = min(self._ready.next_time(), self._search_at)
         # What was taken may all have been refused by robots.txt: then no outcome comes that would call us.
-        drained = not self.counters.queued and not self._ready.under_way and len(self._secondary) > 0
+        drained = not self._primary() and not self._ready.under_way and len(self._secondary) > 0
         return instructions, now if unread or drained else wake
 
     def _links(self, page: UrlRow, host: Host, links: UrlBatch) -> None:
@@ -101,7 +132,8 @@ class Sydney(PoliteFrontier):
         chosen = sample(len(new), self._t, self._random)
         rest = new.where(~chosen)
         if len(rest):
-            if self._queued() >= self._limit:
+            # With nothing in P the last place is for a link: else a full S would give back the same pages for ever.
+            if self._queued() + (not self._primary()) >= self._limit:
                 self._drop(len(rest))
             elif self._settings.sydney.refetch:
                 again = page._replace(flags=page.flags | Flag.REVISIT)
@@ -112,10 +144,13 @@ class Sydney(PoliteFrontier):
 
     # ── the queues ─────────────────────────────────────────────────────────────────────────────
 
-    def _queued(self) -> int:
-        return self.counters.queued + len(self._secondary)
+    def _primary(self) -> int:
+        return self.counters.queued + self.counters.deferred
 
-    def _admit(self, batch: UrlBatch, trail: Trail = ()) -> None:
+    def _queued(self) -> int:
+        return self._primary() + len(self._secondary)
+
+    def _admit(self, batch: UrlBatch) -> None:
         """Put new URLs into P and mark them as seen, as far as there is room."""
         room = max(self._limit - self._queued(), 0)
         if len(batch) > room:
@@ -125,7 +160,8 @@ class Sydney(PoliteFrontier):
         new = batch.where(self._seen.add(batch.key))
         for row in new.rows():
             self.counters.discovered += 1
-            self._put(row, trail)
+            if self._admits(row):
+                self._put(row, self._now)
         self._largest = max(self._largest, self._queued())
 
     def _refuse(self, batch: UrlBatch, reason: str) -> None:
@@ -144,7 +180,7 @@ class Sydney(PoliteFrontier):
         Returns whether P is still empty and S is not: then there is more to do at once.
         """
         for _ in range(min(_SLICE, len(self._secondary))):
-            if self.counters.queued:
+            if self._primary():
                 return False
             stored = UrlBatch.decode(self._secondary.pop())
             if self._settings.sydney.refetch:
@@ -152,7 +188,7 @@ class Sydney(PoliteFrontier):
             else:
                 new = stored.where(self._seen.missing(stored.key))
                 self._take_from(new, np.arange(len(new)))
-        return not self.counters.queued and len(self._secondary) > 0
+        return not self._primary() and len(self._secondary) > 0
 
     def _searches(self, now: float) -> bool:
         return len(self._secondary) > 0 and now >= self._search_at and not self._settings.sydney.refetch
@@ -181,4 +217,4 @@ class Sydney(PoliteFrontier):
         """Queue a page again for the links that were left: it counts as one more discovery."""
         self._revisits += 1
         self.counters.discovered += 1
-        self._ready.put(page)
+        self._put(page, self._now)

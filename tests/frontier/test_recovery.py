@@ -1,0 +1,253 @@
+"""Frontiers that are killed at random moments, again and again, on a virtual clock.
+
+What was applied before a kill is never asked for again, everything else is fetched in the end, and no host is asked
+sooner because of a restart. The journal and the checkpoints are those of the engine in the small.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count, pairwise
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from barkspider.core.events import FetchPage, HostResolved, Outcome, PageFetched, RobotsFetched, Seeds
+from barkspider.core.load import load_settings
+from barkspider.core.records import Flag, UrlBatch
+from barkspider.core.settings import Settings
+from barkspider.frontier import Irlbot, Sydney
+from barkspider.storage.env import Env
+from barkspider.storage.manifest import Store
+from tests.frontier.test_sydney import random_web
+from tests.frontier.virtual import Failure, VirtualWeb, batch, row
+
+Start = Callable[[Store, float | None], Irlbot | Sydney]
+FRONTIERS = ("irlbot", "sydney")
+
+
+def starter(kind: str, settings: Settings, folder: Path) -> Start:
+    def start(store: Store, resumed: float | None) -> Irlbot | Sydney:
+        if kind == "irlbot":
+            frontier: Irlbot | Sydney = Irlbot(
+                settings, Env(), folder, state=store.state, resumed=resumed, background=False
+            )
+        else:
+            frontier = Sydney(settings, Env(), folder, state=store.state, resumed=resumed)
+        for structure in frontier.structures():
+            store.add(structure)
+        return frontier
+
+    return start
+
+
+class Run:
+    """A crawl that is killed. `applied` counts the outcomes of each URL that no kill took back."""
+
+    def __init__(self, web: VirtualWeb, start: Start, folder: Path, seed: int, often: float = 0.03) -> None:
+        self.web, self.start, self.folder, self.random = web, start, folder, Random(seed)
+        self.applied = Counter[str]()
+        self.kills, self.often = 0, often
+
+    def crawl(self, seeds: UrlBatch, kills: int, commits: float = 0.05) -> Irlbot | Sydney:
+        store = Store.open(Env(), self.folder)
+        frontier = self.start(store, None)
+        journal: list[tuple[float, Outcome]] = []
+        now, order = 0.0, count()
+        coming: list[tuple[float, int, Outcome]] = [(0.0, next(order), Seeds(seeds))]
+        while not frontier.finished() or coming:
+            outcomes = []
+            while coming and coming[0][0] <= now:
+                outcomes.append(heapq.heappop(coming)[2])
+            for outcome in outcomes:
+                if isinstance(outcome, HostResolved) or (not isinstance(outcome, Seeds) and outcome.stale):
+                    continue
+                journal.append((now, outcome))
+                if isinstance(outcome, PageFetched):
+                    self.applied[outcome.asked.row.url.decode()] += 1
+                elif isinstance(outcome, RobotsFetched):
+                    self.applied[outcome.asked.url] += 1
+            instructions, wake = frontier.step(now, outcomes)
+            frontier.validate()
+            for instruction in instructions:
+                answer = self.web.answer(now, instruction)
+                if isinstance(answer, PageFetched | RobotsFetched):
+                    answer = replace(answer, seconds=self.web.latency)
+                heapq.heappush(coming, (now + self.web.latency, next(order), answer))
+            if self.random.random() < commits:
+                store.commit()
+                journal = []
+            if self.kills < kills and self.random.random() < self.often:
+                self.kills += 1
+                coming = []
+                now += self.random.choice([0.0, 0.3, 100.0])
+                frontier.close()
+                store = Store.open(Env(), self.folder)
+                frontier = self.start(store, now)
+                for time, outcome in journal:
+                    frontier.replay(time, outcome)
+                frontier.validate()
+                if not journal and not store.number:
+                    coming = [(now, next(order), Seeds(seeds))]
+                continue
+            times = [wake, *([coming[0][0]] if coming else [])]
+            if min(times) < math.inf:
+                now = max(now, min(times))
+            else:
+                assert frontier.finished(), "the frontier waits for nothing"
+        frontier.close()
+        return frontier
+
+
+def lost(run: Run) -> int:
+    """Requests whose outcome a kill took away."""
+    return len(run.web.requests) - sum(run.applied.values())
+
+
+@pytest.mark.parametrize("kind", FRONTIERS)
+@pytest.mark.parametrize("seed", range(4))
+def test_what_was_applied_is_not_asked_for_again(tmp_path: Path, kind: str, seed: int) -> None:
+    pages = random_web(hosts=12, pages=300, links=12, seed=seed)
+    web = VirtualWeb(
+        pages,
+        robots={"http://h1.example": b"User-agent: *\nCrawl-delay: 4\nDisallow: /301"},
+        servers={f"h{number}.example": f"127.0.0.{number % 5}" for number in range(12)},
+        latency=0.4,
+    )
+    settings = load_settings(overrides={"seed": 1, "budget.base": 3})
+    run = Run(web, starter(kind, settings, tmp_path), tmp_path, seed)
+    frontier = run.crawl(batch(next(iter(pages)), flags=Flag.SEED), kills=15)
+    assert run.kills >= 5
+    assert {url for url in run.applied if not url.endswith("/robots.txt")} == set(pages)
+    assert set(run.applied.values()) == {1}
+    assert lost(run) > 0
+    counters = frontier.counters
+    assert (counters.pages, counters.queued, counters.deferred, counters.ahead) == (300, 0, 0, 0)
+    assert web.closest(1) >= 2.0
+    assert web.closest(2) >= 1.0
+    slow = [time for time, host, *_ in web.requests if host == "h1.example"]
+    assert min(later - earlier for earlier, later in pairwise(slow)) >= 4.0
+
+
+@pytest.mark.parametrize("kind", FRONTIERS)
+@pytest.mark.parametrize("seed", range(4))
+def test_redirects_retries_and_failures_survive(tmp_path: Path, kind: str, seed: int) -> None:
+    urls = [f"http://a{number}.example/" for number in range(30)]
+    pages: dict[str, Any] = {"http://start.example/": urls}
+    for number, url in enumerate(urls):
+        pages[url] = [
+            f"{url}index.html",  # comes back to its own key, and is fetched as written
+            f"http://www.a{number}.example/",  # which sends us back
+            Failure("timeout_headers", times=2),
+            Failure("http_404", temporary=False),
+            Failure("connect_refused"),
+            [],
+        ][number % 6]
+        pages[f"http://www.a{number}.example/"] = url if number % 6 == 1 else []
+        pages[f"{url}index.html"] = []
+    robots: dict[str, Any] = {"http://a5.example": "http://start.example/rules", "http://a11.example": 503}
+    web = VirtualWeb(pages, robots=robots, latency=0.7)
+    settings = load_settings(overrides={"seed": 1})
+    run = Run(web, starter(kind, settings, tmp_path), tmp_path, seed, often=0.15)
+    frontier = run.crawl(batch("http://start.example/"), kills=12, commits=0.1)
+    counters = frontier.counters
+    assert run.kills >= 5
+    assert counters.failed == {"http_404": 5, "connect_refused": 5, "redirect_loop": 5}
+    assert counters.refused == {"robots_unreachable": 1}
+    assert counters.balanced()
+    assert counters.ahead == counters.deferred == counters.queued == 0
+    tries = {0: {1}, 2: {1, 2, 3}, 3: {1}, 4: {3}}
+    for kind_of, expected in tries.items():
+        assert {run.applied[url] for number, url in enumerate(urls) if number % 6 == kind_of} <= expected
+    exact = [run.applied[f"{url}index.html"] for number, url in enumerate(urls) if number % 6 == 0]
+    assert set(exact) == {1}
+
+
+@pytest.mark.parametrize("kind", FRONTIERS)
+def test_a_parked_host_stays_parked(tmp_path: Path, kind: str) -> None:
+    """Retry-After is kept across a restart, and is no longer than it was when the clock was set back."""
+    pages: dict[str, Any] = {
+        "http://a.example/": Failure("http_503", times=1, retry_after=500.0),
+        "http://b.example/": [],
+    }
+    web = VirtualWeb(pages)
+    settings = load_settings(overrides={"seed": 1})
+    start = starter(kind, settings, tmp_path)
+    store = Store.open(Env(), tmp_path)
+    frontier = start(store, None)
+    web.run(frontier, batch(*pages), until=30.0)
+    store.commit()
+    frontier.close()
+    store = Store.open(Env(), tmp_path)
+    frontier = start(store, 40.0)
+    requests: list[float] = []
+    now, outcomes = 40.0, list[Outcome]()
+    while now < 2000 and not requests:
+        instructions, wake = frontier.step(now, outcomes)
+        outcomes = [web.answer(now, instruction) for instruction in instructions]
+        requests += [now for instruction in instructions if isinstance(instruction, FetchPage)]
+        now = now + 0.01 if outcomes else max(now, min(wake, now + 1.0))
+    assert 500.0 <= requests[0] <= 520.0
+    frontier.close()
+
+
+@pytest.mark.parametrize("kind", FRONTIERS)
+@pytest.mark.parametrize("seed", range(4))
+def test_redirects_that_set_cookies_begin_anew_when_these_are_lost(
+    tmp_path: Path, kind: str, seed: int
+) -> None:
+    """Each kill takes the cookies; a page behind a cookie check, or behind www. and back, is fetched all the same."""
+
+    class CookieWeb(VirtualWeb):
+        cookies: set[str]
+
+        def answer(self, now: float, instruction: Any) -> Any:
+            url = instruction.row.url.decode() if isinstance(instruction, FetchPage) else ""
+            name = url.removeprefix("http://").removeprefix("www.").removesuffix("/")
+            known = self.pages.get(url)
+            if name in self.cookies:
+                self.pages[url] = []
+            found = super().answer(now, instruction)
+            if name.startswith("check") or url.startswith("http://www."):
+                self.cookies.add(name)
+            if url:
+                self.pages[url] = known
+            return found
+
+    checks = [f"http://check{number}.example/" for number in range(6)]
+    bare = [f"http://bare{number}.example/" for number in range(6)]
+    pages: dict[str, Any] = {"http://start.example/": [*checks, *bare]}
+    pages |= zip(checks, checks, strict=True)
+    for url in bare:
+        www = url.replace("://", "://www.")
+        pages |= {url: www, www: url}
+    web = CookieWeb(pages, latency=0.7)
+    web.cookies = set()
+    start = starter(kind, load_settings(overrides={"seed": 1}), tmp_path)
+
+    def forgetful(store: Store, resumed: float | None) -> Irlbot | Sydney:
+        web.cookies.clear()
+        return start(store, resumed)
+
+    run = Run(web, forgetful, tmp_path, seed, often=0.4)
+    frontier = run.crawl(batch("http://start.example/"), kills=12, commits=0.1)
+    assert run.kills >= 3
+    assert frontier.counters.failed == {}
+    assert frontier.counters.pages == 1 + len(checks) + len(bare)
+    assert frontier.counters.balanced()
+    assert frontier.counters.ahead == frontier.counters.deferred == frontier.counters.queued == 0
+
+
+def test_forms_of_a_url_are_told_apart() -> None:
+    from barkspider.frontier.polite import _form
+
+    one = row("http://a.example/")
+    forms = {_form(one._replace(tries=tries, flags=flags)) for tries in (0, 1) for flags in (0, 16, 32, 128)}
+    assert len(forms) == 8
+    assert _form(one) == _form(one._replace(flags=int(Flag.SEED | Flag.RETRY)))
