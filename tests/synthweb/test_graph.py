@@ -60,7 +60,7 @@ def test_the_command_writes_a_graph(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--graph", "x.npz"), "--urls"),
+        (("--urls", "x.txt"), "--urls"),
         (("--pages", "0"), "pages"),
         (("--servers", "5000"), "servers"),
         (("--hazards", "calender"), "calendar"),

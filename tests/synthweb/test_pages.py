@@ -139,3 +139,17 @@ def test_the_longest_pages_fit_their_buffer() -> None:
     for page in range(0, 60_000, 70):
         url = web.url(page)
         assert len(web.page(url).body) > 30 * len(web.links(url))
+
+
+def test_an_edition_changes_the_text_of_a_quarter_of_the_pages_and_no_links() -> None:
+    first, second, fifth = (Web(WebSpec(pages=2_000, edition=edition)) for edition in (0, 1, 4))
+    urls = [first.url(page) for page in range(0, 2_000, 5)]
+    changed = [url for url in urls if second.page(url).body != first.page(url).body]
+    assert 0.2 < len(changed) / len(urls) < 0.3
+    for url in changed:
+        page = second.page_id(url)
+        assert page is not None
+        assert (first.revision(page), second.revision(page)) == (0, 1)
+        assert _found(url, second.page(url)) == _found(url, first.page(url)) == first.links(url)
+    assert all(fifth.page(url).body != first.page(url).body for url in urls)
+    assert all(fifth.page(url).body == second.page(url).body for url in changed)

@@ -52,6 +52,16 @@ def test_missing_pages_and_hosts(running: RunningWeb) -> None:
     assert b" 404 " in _raw(running, b"GET / HTTP/1.1\r\nHost: nowhere.com\r\nConnection: close\r\n\r\n")
 
 
+def test_a_page_whose_version_the_client_has_is_not_sent_again(running: RunningWeb) -> None:
+    first, second = _http_pages(running.web, 2)
+    tags = {url: get(running, url)[1]["etag"] for url in (first, second)}
+    assert len(set(tags.values())) == 2
+    status, headers, body = get(running, first, If_None_Match=f'"other", {tags[first]}')
+    assert (status, headers["etag"], body) == (304, tags[first], b"")
+    for other in (tags[second], get(running, first, Accept_Encoding="gzip")[1]["etag"]):
+        assert get(running, first, If_None_Match=other)[0] == 200
+
+
 def test_keep_alive_close_and_pipelining(running: RunningWeb) -> None:
     url = _http_pages(running.web, 3)[2]
     host, path = url.removeprefix("http://").split("/", 1)

@@ -73,11 +73,14 @@ class WebSpec:
     """Seconds that a robots.txt which never comes holds its connection."""
     retry_after: int = 2
     """Seconds named in Retry-After."""
+    edition: int = 0
+    """How often the web has been revised: each time a quarter of the pages get another text, none other links."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hazards", frozenset(self.hazards))
         _within("seed", self.seed, 0, 2**62)
         _within("pages", self.pages, 1, MAX_PAGES)
+        _within("edition", self.edition, 0, 2**31)
         _within("links_per_page", self.links_per_page, 10, 500)
         _within("page_bytes", self.page_bytes, 2_000, 1_000_000)
         _within("https_share", self.https_share, 0, 1)

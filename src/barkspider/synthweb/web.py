@@ -14,7 +14,7 @@ from barkspider.core.errors import UsageError
 from barkspider.synthweb import hazards, model, robots, sites
 from barkspider.synthweb.exchange import NOT_FOUND, Answer, Manner, Request, redirect
 from barkspider.synthweb.hazards import Ground, Hazard, server_address
-from barkspider.synthweb.model import FOR_HAZARD, FOR_SERVER, Bytes, Int64s, draw, unit
+from barkspider.synthweb.model import FOR_EDITION, FOR_HAZARD, FOR_SERVER, Bytes, Int64s, draw, unit
 from barkspider.synthweb.names import domain_number, label_number, split_host
 from barkspider.synthweb.reach import LINK_SPACE, explore
 from barkspider.synthweb.render import DECLARATIONS, declaration_of, page_buffer, render_template, serve
@@ -22,6 +22,7 @@ from barkspider.synthweb.spec import DOMAINS_PER_HAZARD, HAZARDS, WebSpec
 from barkspider.synthweb.text import MAX_URL, find_rank, is_https, write_host, write_urls
 
 _URL = re.compile(r"(https?)://([^/?#:]+)(/[^#]*)", re.ASCII)
+_EDITIONS = 4  # from one revision of a page to the next
 _NO_ROBOTS_PATHS = ("/robots.txt", robots.REDIRECT_TARGET)
 
 
@@ -160,6 +161,14 @@ class Web:
         site = self.site(match[2] if match else url_or_host)
         return site is not None and site.hazard is not None and site.hazard.name == "spam_farm"
 
+    def revision(self, page: int) -> int:
+        """How often a page has been given another text, up to the edition of the web.
+
+        >>> Web(WebSpec(pages=1_000)).revision(0), Web(WebSpec(pages=1_000, edition=4)).revision(0)
+        (0, 1)
+        """
+        return (self.spec.edition + draw(self.spec.seed, FOR_EDITION, page) % _EDITIONS) // _EDITIONS
+
     def robots_txt(self, host: str) -> tuple[int, bytes]:
         """Status and body of a host's robots.txt, behind its redirect if it has one."""
         answer = self.answer(Request(host, "/robots.txt"))
@@ -236,24 +245,27 @@ class Web:
             return robots.answer(self.tables, site.host, request.target, self.spec.crawl_delay)
         if request.scheme == "http" and is_https(self.tables, self.tables.domain_of[site.host]):
             return redirect(f"https://{request.host}{request.target}", 301)
-        body = self.regular_page(site.host, request.target.encode("utf-8", "replace"))
-        return NOT_FOUND if body is None else Answer(200, body, self.content_type(site.host))
+        found = self.regular_page(site.host, request.target.encode("utf-8", "replace"))
+        return NOT_FOUND if found is None else Answer(200, found[0], self.content_type(site.host))
 
-    def regular_page(self, host: int, target: bytes) -> bytes | None:
-        """The bytes of the page at `target` on a regular host, or None."""
+    def regular_page(self, host: int, target: bytes) -> tuple[bytes, int] | None:
+        """The bytes of the page at `target` on a regular host, and a number that only they have; or None."""
         path = np.frombuffer(target, np.uint8)
         nav, footer = self._template(host)
         rank, split, length = serve(self.tables, host, path, nav, footer, self._links, self._page)
         if rank < 0:
             return None
-        out = self._page
-        if self._entries:
-            links = self._hazard_links(int(self.tables.start[host]) + rank, host)
-            if links:
-                block = "".join(f'<a href="{link}">sponsored</a> ' for link in links)
-                aside = f"<aside>{block}</aside>\n".encode()
-                return out[:split].tobytes() + aside + out[split:length].tobytes()
-        return out[:length].tobytes()
+        out, page = self._page, int(self.tables.start[host]) + rank
+        revision = self.revision(page) if self.spec.edition else 0
+        version = revision << 32 | page
+        links = self._hazard_links(page, host) if self._entries else []
+        if not links and not revision:
+            return out[:length].tobytes(), version
+        aside = f"<p>Revision {revision}.</p>\n" if revision else ""
+        if links:
+            block = "".join(f'<a href="{link}">sponsored</a> ' for link in links)
+            aside += f"<aside>{block}</aside>\n"
+        return out[:split].tobytes() + aside.encode() + out[split:length].tobytes(), version
 
     def _make_template(self, host: int) -> tuple[Bytes, Bytes]:
         nav = self._page[: render_template(self.tables, host, False, self._links, self._page)].copy()
