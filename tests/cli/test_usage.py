@@ -81,14 +81,14 @@ def test_a_job_in_use_is_refused_and_left_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     folder = tmp_path / "job"
-    job = Job.create(folder, Settings(seed=3), Env())
+    job = Job.create(folder, Settings(seed=3), ["http://a.example/"], Env())
     before = (folder / "settings.toml").read_bytes()
     crawl = ("crawl", "http://127.0.0.1:9/", "--allow-network", "127.0.0.0/8", "--job", str(folder))
     assert run(monkeypatch, *crawl) == 2
     assert "is in use by another barkspider" in capsys.readouterr().err
     job.close()
     assert run(monkeypatch, *crawl) == 2
-    assert "holds a crawl already; choose another folder with --job" in capsys.readouterr().err
+    assert "holds a crawl already; go on with `barkspider resume" in capsys.readouterr().err
     assert (folder / "settings.toml").read_bytes() == before
 
 

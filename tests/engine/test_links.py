@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pyarrow as pa
 import pytest
 
 from barkspider.core.load import load_settings
-from barkspider.core.records import Flag, UrlRow
+from barkspider.core.records import Flag, UrlBatch, UrlRow
 from barkspider.engine.links import LinkMaker
 from barkspider.url import Domains, Keys, Normaliser, ScopeRules, parse, split
 
@@ -78,3 +79,22 @@ def test_what_a_seed_redirects_to_is_in_scope_from_then_on() -> None:
     assert made is not None
     assert made[0].flags == Flag.SEED | Flag.REDIRECT
     assert len(maker.links(["http://example.org/a"], SEED, seed)) == 1
+
+
+def test_pages_to_be_fetched_again_are_what_they_were_and_scope_is_not_asked() -> None:
+    settings = load_settings(options=["seed=7", "scope.level=web"])
+    urls = [SEED, "http://a.example.org/x?y=%C3%A9", "https://www.example.com:8443/d"]
+    rows = LinkMaker(settings, urls, lambda: 9.5).seeds().rows()
+    stored = pa.RecordBatch.from_pydict(
+        {
+            "key": pa.array([row.key for row in rows], pa.uint64()),
+            "url": urls,
+            "depth": pa.array([0, 3, 65_535], pa.uint16()),
+            "parent": pa.array([0, 1, 2**64 - 1], pa.uint64()),
+        }
+    )
+    narrow = load_settings(options=["seed=7", "scope.level=page"])
+    found = LinkMaker(narrow, [SEED], lambda: 9.5).again(stored)
+    places = zip(rows, (0, 3, 65_535), (0, 1, 2**64 - 1), strict=True)
+    expected = [row._replace(depth=depth, parent=parent, flags=Flag.AGAIN) for row, depth, parent in places]
+    assert found.rows() == UrlBatch.decode(found.encode()).rows() == expected

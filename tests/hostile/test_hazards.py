@@ -36,7 +36,7 @@ def test_a_crawl_ends_as_it_must(met: Met, hazard: Hazard) -> None:
     one = found.statistics
     assert one["stopped_by"] in ("done", "pages")
     assert met.of(hazard)["internal_errors"] == []
-    ends = sum(one[name] for name in ("pages", "redirects", "queued", "in_flight", "dropped"))
+    ends = sum(one[name] for name in ("pages", "redirects", "queued", "deferred", "in_flight", "dropped"))
     assert one["discovered"] == ends + sum(one["refused"].values()) + sum(one["failed"].values())
     hazard.check(found)
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from barkspider.cli.control import add, pause, status, stop
 from barkspider.cli.crawl import crawl
 from barkspider.cli.demo import demo
 from barkspider.cli.drum import drum_app
@@ -16,7 +17,12 @@ from barkspider.cli.papers import papers
 from barkspider.cli.plan import plan
 from barkspider.cli.query import query
 from barkspider.cli.rank import rank
+from barkspider.cli.recrawl import recrawl
+from barkspider.cli.resume import resume
 from barkspider.cli.show import show
+from barkspider.cli.simulate import simulate_app
+from barkspider.cli.simulate_parallel import parallel
+from barkspider.cli.verify import verify
 from barkspider.cli.web import web
 
 app = typer.Typer(
@@ -28,15 +34,24 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(crawl)
+app.command()(add)
+app.command()(resume)
+app.command()(recrawl)
+app.command()(status)
+app.command()(pause)
+app.command()(stop)
 app.command()(fetch)
 app.command()(show)
 app.command()(query)
 app.command()(export)
+app.command()(verify)
 app.command()(web)
 app.command()(plan)
 app.command()(papers)
 app.command()(rank)
 app.add_typer(drum_app, name="drum")
+simulate_app.command()(parallel)
+app.add_typer(simulate_app, name="simulate")
 
 
 @app.command(hidden=True)
@@ -45,6 +60,9 @@ def warm() -> None:
     # Importing is enough: every kernel has its signature and compiles, or loads from its cache, at import.
     import barkspider.engine
     import barkspider.graph.kernels
+    import barkspider.simulate.farms
+    import barkspider.simulate.kernels
+    import barkspider.simulate.parallel_kernels
     import barkspider.storage.drum
     import barkspider.synthweb  # noqa: F401
 

@@ -26,6 +26,7 @@ def crawl(
     ] = None,
     scope: Annotated[str | None, typer.Option(help="How far to go: page, site, domain or web.")] = None,
     preset: Annotated[str, typer.Option(help="default, irlbot or viuva-negra.")] = "default",
+    frontier: Annotated[str | None, typer.Option(help="What orders the crawl: irlbot or sydney.")] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="A.B=C", help="One setting; may be repeated.")
@@ -51,6 +52,7 @@ def crawl(
     options = list(set_ or [])
     for name, value in (
         ("scope.level", scope),
+        ("frontier", frontier),
         ("limits.time", for_),
         ("limits.pages", pages),
         ("scope.depth", depth),

@@ -47,5 +47,5 @@ def demo(
                 "It is ours, so the pauses are short: 50 ms a host and 5 ms a server instead of 2 s and 1 s."
             )
         folder = job or Path("jobs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
-        run_crawl(settings, served.web.seeds(20), folder, json_, "barkspider demo")
+        run_crawl(settings, served.web.seeds(20), folder, json_, "barkspider demo", ends=True)
     return 0

@@ -9,8 +9,10 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import uvloop
 from rich.console import Console, Group, RenderableType
@@ -22,28 +24,55 @@ from barkspider.core.settings import Settings
 from barkspider.engine import Crawl, Job, Statistics, check_hosts
 from barkspider.storage.env import Env
 
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+
 
 def run_crawl(
-    settings: Settings, seeds: Sequence[str], folder: Path, as_json: bool, title: str
+    settings: Settings, seeds: Sequence[str], folder: Path, as_json: bool, title: str, ends: bool = False
 ) -> Statistics:
-    """Crawl into a new job and print the summary. `seeds` are canonical URLs."""
+    """Crawl into a new job and print the summary. `seeds` are canonical URLs; `ends` says that there is nothing to
+    go on with, because the web that is crawled ends too."""
+
+    async def make() -> Job:
+        await check_hosts(settings, seeds)
+        return Job.create(folder, settings, seeds, Env())
+
+    return run_job(make, as_json, title, ends)
+
+
+def run_job(
+    make: Callable[[], Awaitable[Job]],
+    as_json: bool,
+    title: str,
+    ends: bool = False,
+    known: Mapping[str, Any] = _NOTHING,
+) -> Statistics:
+    """Run the crawl of a job, new or not, to its end and print the summary, as JSON with what else is known."""
     console = Console(stderr=as_json)
     # What was imported stays for good and the queues hold few cycles: rare collections save a tenth of the CPU.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     try:
-        return uvloop.run(_run(settings, seeds, folder, as_json, title, console))
+        return uvloop.run(_run(make, as_json, title, ends, console, known))
     finally:
         gc.unfreeze()  # modules that clean up at the end look for what is theirs
 
 
 async def _run(
-    settings: Settings, seeds: Sequence[str], folder: Path, as_json: bool, title: str, console: Console
+    make: Callable[[], Awaitable[Job]],
+    as_json: bool,
+    title: str,
+    ends: bool,
+    console: Console,
+    known: Mapping[str, Any],
 ) -> Statistics:
-    await check_hosts(settings, seeds)
-    job = Job.create(folder, settings, Env())
+    job = await make()
     try:
-        crawl = Crawl(job, seeds)
+        crawl = Crawl(job)
+        if job.resumed:
+            console.print(
+                f"going on: {crawl.replayed:,} outcomes since the last checkpoint were applied again"
+            )
         _handle_signals(crawl)
         running = asyncio.create_task(crawl.run())
         if console.is_terminal:
@@ -52,11 +81,13 @@ async def _run(
     finally:
         job.close()
     if as_json:
-        print(json.dumps({"job": str(folder), **statistics.as_dict()}))
+        facts = {"job": str(job.path), **known, "replayed": crawl.replayed}
+        print(json.dumps({**facts, **statistics.as_dict()}))
     else:
         console.print(summary(statistics, title))
+        more = f"Query it: barkspider query {job.path} …" if ends else f"Go on: barkspider resume {job.path}"
         console.print(
-            f"Archive: {folder / 'archive'}   Settings: {folder / 'settings.toml'}",
+            f"Archive: {job.archive}   {more}",
             highlight=False,
             soft_wrap=True,
         )
@@ -123,8 +154,10 @@ def picture(now: Statistics, title: str, rate: float) -> Group:
 def summary(statistics: Statistics, title: str) -> Table:
     """The end of a crawl as a table."""
     table = Table(title=title, title_justify="left", show_header=False)
+    unchanged = f", {statistics.unchanged:,} unchanged" if statistics.unchanged else ""
     rows = {
-        "pages": f"{statistics.pages:,} in {statistics.seconds:.1f} s ({statistics.pages_per_second:,.0f} a second)",
+        "pages": f"{statistics.pages:,} in {statistics.seconds:.1f} s "
+        f"({statistics.pages_per_second:,.0f} a second){unchanged}",
         "volume": f"{volume(statistics.bytes)}, {statistics.links:,} links",
         "URLs": f"{statistics.unique_urls:,} found, {statistics.queued:,} still queued, "
         f"{statistics.gauges['secondary']:,} {'URLs' if statistics.deferred else 'pages with URLs'} on disk",
@@ -141,6 +174,8 @@ def summary(statistics: Statistics, title: str) -> Table:
             "time": "the limit of time",
             "signal": "a signal",
             "disk": "the disk",
+            "bytes": "the limit of bytes",
+            "request": "barkspider stop",
         }.get(statistics.stopped_by, statistics.stopped_by),
     }
     for name, value in rows.items():

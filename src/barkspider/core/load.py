@@ -81,6 +81,43 @@ def load_settings(
     return replace(Settings(), values)
 
 
+# What may be another in a job that goes on: it shapes neither keys nor files.
+_CHANGEABLE = (
+    "agent",
+    "scope",
+    "politeness",
+    "limits",
+    "fetch",
+    "dns",
+    "network",
+    "cookies",
+    "page",
+    "checkpoint",
+)
+
+
+def change_settings(settings: Settings, options: Iterable[str]) -> Settings:
+    """Settings of a job that goes on, changed by `a.b=c` options where that can be.
+
+    >>> change_settings(Settings(), ["limits.pages=7"]).limits.pages
+    7
+    >>> change_settings(Settings(), ["seed=7"])
+    Traceback (most recent call last):
+        ...
+    barkspider.core.errors.SettingsError: seed cannot be changed in a job that has begun
+    """
+    for option in options:
+        name, equals, text = option.partition("=")
+        name = name.strip()
+        if not equals:
+            raise SettingsError(f"--set {option!r} has no value; write it like politeness.host_delay=5s")
+        changed = replace(settings, {name: _Text(text.strip())})
+        if name.partition(".")[0] not in _CHANGEABLE and changed != settings:
+            raise SettingsError(f"{name} cannot be changed in a job that has begun")
+        settings = changed
+    return settings
+
+
 def replace(settings: Settings, values: Mapping[str, Any]) -> Settings:
     """A copy with some settings changed, given by dotted name.
 

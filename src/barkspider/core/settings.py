@@ -156,14 +156,19 @@ class Limits:
     """When the crawl, or the crawl of one site, ends. 0 means no limit."""
 
     pages: int = _setting(0, "Pages to fetch", low=0)
-    time: float = _duration("0s", "How long to crawl")
+    bytes: int = _size("0B", "Bytes to receive", low=0)
+    time: float = _duration("0s", "How long to crawl, counted anew when a job is resumed")
     site_urls: int = _setting(0, "URLs taken from one host; a spider trap has more", low=0)
+    domain_urls: int = _setting(0, "URLs taken from one pay-level domain", low=0)
     site_duplicates: int = _setting(
         0,
         "Pages of a host whose content was seen before, after which its links are no longer followed",
         low=0,
     )
     grace: float = _duration("5s", "How long a stop waits for what is in flight")
+    free_space: int = _size(
+        "200MB", "The crawl pauses while the disk of the job has less room than this", low=0
+    )
     redirects: int = _setting(10, "Redirects in a chain", low=0, high=255)
     page_links: int = _setting(10_000, "Links taken from one page", low=1)
 
@@ -294,8 +299,9 @@ class Budget:
     )
     reputation: str = _setting(
         "indegree",
-        "What a domain's reputation is: the number of domains that link to it",
-        choices=("indegree",),
+        "What a domain's reputation is: how many domains link to it (indegree), or how many are two links away "
+        "(supporters: harder to buy; in force as soon as the crawl is large enough, in-degree until then)",
+        choices=("indegree", "supporters"),
     )
     max_queues: int = _setting(
         128,
@@ -380,9 +386,9 @@ class Settings:
     """
 
     frontier: str = _setting(
-        "sydney",
-        "What orders the crawl: sydney (limited memory) or irlbot (URLs on disk, budgets by reputation)",
-        choices=("sydney", "irlbot"),
+        "irlbot",
+        "What orders the crawl: irlbot (URLs on disk, budgets by reputation) or sydney (limited memory)",
+        choices=("irlbot", "sydney"),
     )
     seed: int = _setting(
         0,
@@ -391,6 +397,11 @@ class Settings:
         high=2**63 - 1,
     )
     memory: int = _size("2GB", "Memory for buffers, shared out among the parts of a crawl", low=16_000_000)
+    checkpoint: float = _duration(
+        "1m",
+        "How often all that is queued is made safe; after a crash what came since is applied again",
+        low=0.01,
+    )
     agent: Agent = field(default_factory=Agent)
     scope: Scope = field(default_factory=Scope)
     url: UrlRules = field(default_factory=UrlRules)

@@ -4,55 +4,91 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from barkspider.core.errors import JobError
-from barkspider.core.load import dump_settings, replace
+from barkspider.core.errors import JobError, StorageError
+from barkspider.core.load import change_settings, dump_settings, load_settings, replace
 from barkspider.core.settings import Settings
 from barkspider.storage.env import Env, FolderLock
+
+SETTINGS = "settings.toml"
+_LOCK, _SEEDS = "job.lock", "seeds.txt"
 
 
 class Job:
     """One crawl's folder, held by this process until `close`.
 
-    JOB/settings.toml is complete; JOB/archive holds what was fetched, JOB/queues what waits,
-    JOB/log.jsonl the events that a person would want to know.
+    JOB/settings.toml is complete; JOB/seeds.txt has the seeds, JOB/archive what was fetched, JOB/log.jsonl the events
+    that a person would want to know; JOB/manifest.json and the folders it names are the last checkpoint.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     job = Job.create(Path(folder) / "job", Settings(seed=7), Env())
+    ...     job = Job.create(Path(folder) / "job", Settings(seed=7), ["http://example.org/"], Env())
     ...     job.close()
-    ...     sorted(path.name for path in job.path.iterdir())
-    ['archive', 'job.lock', 'log.jsonl', 'queues', 'settings.toml']
+    ...     print(sorted(path.name for path in job.path.iterdir()))
+    ...     job = Job.open(job.path, Env(), ["limits.pages=9"])
+    ...     job.settings.limits.pages, job.seeds(), job.close()
+    ['archive', 'job.lock', 'log.jsonl', 'seeds.txt', 'settings.toml']
+    (9, ['http://example.org/'], None)
     """
 
-    def __init__(self, path: Path, settings: Settings, env: Env, lock: FolderLock) -> None:
+    def __init__(
+        self, path: Path, settings: Settings, env: Env, lock: FolderLock, resumed: bool = False
+    ) -> None:
         self.path, self.settings, self.env, self._lock = path, settings, env, lock
+        self.resumed = resumed
         self._log = env.append(path / "log.jsonl")
-        self.archive, self.queues = path / "archive", path / "queues"
+        self.archive = path / "archive"
+        env.make_folder(self.archive)  # a job may have been killed before it had one
 
     @classmethod
-    def create(cls, path: Path, settings: Settings, env: Env) -> Job:
+    def create(cls, path: Path, settings: Settings, seeds: Sequence[str], env: Env) -> Job:
         """Make a new job; a folder that holds anything is refused, and so is one in use."""
         if path.exists() and not path.is_dir():
             raise JobError(f"{path} is a file; name a folder for the job with --job")
         env.make_folder(path)
-        lock = env.lock(path / "job.lock")
-        if lock is None:
-            raise JobError(f"{path} is in use by another barkspider; wait for it, or choose another --job")
-        others = [name for name in env.list(path) if name != "job.lock"]
+        lock = _locked(path, env)
+        others = [name for name in env.list(path) if name != _LOCK]
         if others:
             lock.release()
-            what = "holds a crawl already" if "settings.toml" in others else "is not empty"
-            raise JobError(f"{path} {what}; choose another folder with --job")
+            if SETTINGS in others:
+                raise JobError(
+                    f"{path} holds a crawl already; go on with `barkspider resume {path}`, or choose another --job"
+                )
+            raise JobError(f"{path} is not empty; choose another folder with --job")
         if not settings.seed:  # a random one, so that no page can aim at collisions of keys
             settings = replace(settings, {"seed": secrets.randbits(62) + 1})
-        env.write_whole(path / "settings.toml", dump_settings(settings).encode())
-        job = cls(path, settings, env, lock)
-        env.make_folder(job.archive)
-        env.make_folder(job.queues)
-        return job
+        env.write_whole(path / _SEEDS, _lines(seeds))
+        env.write_whole(path / SETTINGS, dump_settings(settings).encode())
+        return cls(path, settings, env, lock)
+
+    @classmethod
+    def open(cls, path: Path, env: Env, options: Iterable[str] = ()) -> Job:
+        """Take up a job that was stopped or killed; `options` change settings, as `a.b=c`."""
+        _check(path, env)
+        lock = _locked(path, env)
+        try:
+            settings = load_settings(file=path / SETTINGS)
+            changed = change_settings(settings, options)
+            if changed != settings:
+                env.write_whole(path / SETTINGS, dump_settings(changed).encode())
+            return cls(path, changed, env, lock, resumed=True)
+        except BaseException:
+            lock.release()
+            raise
+
+    def seeds(self) -> list[str]:
+        """What the user gave so far, as canonical URLs."""
+        return self.env.read(self.path / _SEEDS).decode().split("\n")[:-1]
+
+    def add_seeds(self, seeds: Sequence[str]) -> None:
+        """Remember further seeds."""
+        with self.env.append(self.path / _SEEDS) as file:
+            file.write(_lines(seeds))
+            file.sync()
 
     def log(self, wall: float, event: str, **details: Any) -> None:
         """Write an event down at once."""
@@ -64,5 +100,34 @@ class Job:
 
     def close(self) -> None:
         """Let others in."""
-        self._log.close()
+        with suppress(StorageError):  # a full disk may have no room for the last line
+            self._log.close()
         self._lock.release()
+
+
+@contextmanager
+def hold(path: Path) -> Iterator[None]:
+    """Keep others away from a job that is looked at and not changed."""
+    env = Env()
+    _check(path, env)
+    lock = _locked(path, env)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _check(path: Path, env: Env) -> None:
+    if not path.is_dir() or SETTINGS not in env.list(path):
+        raise JobError(f"{path} is not the folder of a crawl; name one that `barkspider crawl` made")
+
+
+def _locked(path: Path, env: Env) -> FolderLock:
+    lock = env.lock(path / _LOCK)
+    if lock is None:
+        raise JobError(f"{path} is in use by another barkspider; wait for it, or choose another --job")
+    return lock
+
+
+def _lines(seeds: Sequence[str]) -> bytes:
+    return "".join(f"{seed}\n" for seed in seeds).encode()

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
+
+import pyarrow as pa
 
 from barkspider.core.errors import UrlError
 from barkspider.core.records import Flag, UrlBatch, UrlRow
@@ -35,6 +38,7 @@ class LinkMaker:
         self._seeds = [self._normalise(seed) for seed in seeds]
         self._scope = ScopeRules(settings.scope, domains, self._seeds)
         self.refused: Counter[str] = Counter()
+        self.extended: list[str] = []  # what redirects of seeds and seeds given later added to the scope
         self._linking: dict[int, str] = {}  # domains of the last pages that had links, by the pages' keys
 
         @lru_cache(maxsize=65536)
@@ -52,6 +56,32 @@ class LinkMaker:
     def seeds(self) -> UrlBatch:
         """The seeds, those in scope."""
         return self._batch(self._seeds, [0] * len(self._seeds), 0, int(Flag.SEED))
+
+    def more_seeds(self, seeds: Sequence[str]) -> UrlBatch:
+        """Further seeds, which extend the scope."""
+        urls = [self._normalise(seed) for seed in seeds]
+        for url in urls:
+            self.extend(url)
+        return self._batch(urls, [0] * len(urls), 0, int(Flag.SEED))
+
+    def again(self, pages: pa.RecordBatch) -> UrlBatch:
+        """Pages to be fetched once more, as the table of pages has them (key, url, depth, parent).
+
+        They were in scope once, and that is not asked again.
+        """
+        urls = pages["url"].to_pylist()
+        places = [self._place(url[: url.find("/", 8)]) for url in urls]
+        batch = UrlBatch.fresh(
+            [url.encode() for url in urls],
+            pages["key"].to_numpy(),
+            [host for host, _, _ in places],
+            [domain for _, domain, _ in places],
+            pages["depth"].to_pylist(),
+            0,
+            int(Flag.AGAIN),
+            found=int(self._wall()),
+        )
+        return replace(batch, parent=pages["parent"].to_numpy())
 
     def links(
         self, hrefs: Iterable[str], base: str, page: UrlRow, requisites: Sequence[str] = ()
@@ -108,10 +138,15 @@ class LinkMaker:
         if not len(batch):
             return None
         if flags & Flag.SEED:
-            self._scope.extend(url)
-            self._place.cache_clear()
+            self.extend(url)
         exact = str(written.with_fragment(None).with_username("").with_password(None))
         return batch.rows()[0], exact.encode()
+
+    def extend(self, url: str) -> None:
+        """Take a site into scope: a seed leads there, or it is a seed itself."""
+        self._scope.extend(url)
+        self._place.cache_clear()
+        self.extended.append(url)
 
     def _batch(self, urls: list[str], depths: list[int], hops: int, flags: int, parent: int = 0) -> UrlBatch:
         """The URLs that are in scope, with their keys."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from barkspider.archive import ArchiveWriter, Facts, Fetched
+from barkspider.archive import ArchiveWriter, Facts, Fetched, Original
 from barkspider.core.clock import Clock
 from barkspider.core.events import FetchPage, FetchRobots, PageFetched, Redirect, RobotsFetched
+from barkspider.core.records import Flag
 from barkspider.core.settings import Settings
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.statistics import Tally
@@ -54,13 +55,19 @@ class Reader:
         self._page_reader = PageReader(settings.page, settings.agent.name, settings.limits.page_links)
         self._classifier = Classifier(settings.page)
 
-    def page(self, asked: FetchPage, response: Response) -> PageFetched:
-        """How the fetch of a page ended."""
+    def page(self, asked: FetchPage, response: Response, original: Original | None = None) -> PageFetched:
+        """How the fetch of a page ended; `original` is what the request asked for a newer version of."""
         exchange, seconds = response.exchange, response.exchange.timing.first_byte
         if exchange.failure:
             return self._no_answer(asked, response)
         fetched = self._fetched(response)
         facts = Facts()
+        if exchange.status == 304 and original is not None:
+            self._tally.pages += 1
+            self._tally.unchanged += 1
+            stored = self._archive.keep_unchanged(fetched, original)
+            self._archive.describe_page(asked.row, fetched, stored, "unchanged", facts)
+            return PageFetched(asked, 304, seconds=seconds)
         if exchange.status in REDIRECTS:
             result = self._redirect(asked, response)
         elif not 200 <= exchange.status < 300:
@@ -75,7 +82,8 @@ class Reader:
         else:
             self._tally.pages += 1
             facts, verdict = self._read(asked, response)
-            digest = self._keys.of(response.body) if self._settings.limits.site_duplicates else 0
+            counts = self._settings.limits.site_duplicates and not asked.row.flags & Flag.AGAIN
+            digest = self._keys.of(response.body) if counts else 0
             result = PageFetched(asked, exchange.status, links=facts.links, digest=digest, seconds=seconds)
             if not response.decoded:
                 self._note(asked, "undecoded")

@@ -15,14 +15,16 @@ from barkspider.core.events import Counters
 class Statistics:
     """A moment of a crawl. Rates are over the whole time; `refused` and `failed` are by reason.
 
-    `discovered` = `pages` + `redirects` + `queued` + `deferred` + `in_flight` + all `refused` + all `failed` + `dropped`.
+    `discovered` + `ahead` = `pages` + `redirects` + `queued` + `deferred` + `in_flight` + all `refused` + all `failed` +
+    `dropped`; `ahead` counts what is known from before a crash and has not come up again.
     `out_of_scope` counts links that never became URLs of this crawl, `robots_failed` requests for a robots.txt
     that were not answered or answered with an error, `rejected` pages that a classifier did not keep, all by
-    reason.
+    reason. `unchanged` of the pages were fetched again and have not changed.
     """
 
     seconds: float
     pages: int
+    unchanged: int
     bytes: int
     links: int
     unique_urls: int
@@ -36,6 +38,7 @@ class Statistics:
     deferred: int
     in_flight: int
     dropped: int
+    ahead: int
     refused: dict[str, int]
     failed: dict[str, int]
     out_of_scope: dict[str, int]
@@ -54,10 +57,26 @@ class Tally:
     """Counts what the engine sees; the frontier counts what becomes of URLs."""
 
     def __init__(self) -> None:
-        self.pages = self.bytes = self.links = self.robots_files = 0
+        self.pages = self.unchanged = self.bytes = self.links = self.robots_files = 0
         self.robots_failed: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()
+        self.before = 0.0  # seconds that earlier runs took
         self._cpu = time.process_time()
+
+    def save(self) -> dict[str, Any]:
+        """For the journal and the checkpoints."""
+        return {
+            "numbers": [self.pages, self.bytes, self.links, self.robots_files],
+            "unchanged": self.unchanged,
+            "robots_failed": self.robots_failed,
+            "rejected": self.rejected,
+        }
+
+    def load(self, saved: dict[str, Any]) -> None:
+        """Take what `save` gave."""
+        self.pages, self.bytes, self.links, self.robots_files = saved["numbers"]
+        self.unchanged = saved.get("unchanged", 0)  # jobs from before there was a re-crawl do not say
+        self.robots_failed, self.rejected = Counter(saved["robots_failed"]), Counter(saved["rejected"])
 
     def statistics(
         self,
@@ -68,9 +87,11 @@ class Tally:
         stopped_by: str,
     ) -> Statistics:
         """The present moment."""
+        seconds += self.before
         return Statistics(
             seconds=round(seconds, 3),
             pages=counters.pages,
+            unchanged=self.unchanged,
             bytes=self.bytes,
             links=self.links,
             unique_urls=gauges["seen"],
@@ -85,6 +106,7 @@ class Tally:
             deferred=counters.deferred,
             in_flight=counters.in_flight,
             dropped=counters.dropped,
+            ahead=counters.ahead,
             refused=dict(counters.refused),
             failed=dict(counters.failed),
             out_of_scope=dict(out_of_scope),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, cached_property
@@ -117,6 +118,22 @@ class StoredJob:
             raise UsageError(f"there is no table {name!r}; there are {', '.join(SCHEMAS)}")
         return open_table(self._env, self.archive, name).read()
 
+    def domain_links(self) -> Iterator[pa.RecordBatch]:
+        """The domains of both ends of every link, a few rows at a time: `source_domain`, `target_domain`.
+
+        A pair comes as often as there are links, and more often when the crawl, still running, merges files
+        of the table meanwhile: then it is read from the beginning again.
+        """
+        table = open_table(self._env, self.archive, "links")
+        while True:
+            parts = table.parts()
+            try:
+                yield from table.batches(["source_domain", "target_domain"])
+                return
+            except StorageError:
+                if parts == table.parts():
+                    raise
+
     def pages(self, prefix: str = "pages") -> Iterator[StoredPage]:
         """Every exchange in the order it was archived; with `prefix` robots, those of robots.txt."""
         for path in warc_files(self._env, self.archive, f"{prefix}-"):
@@ -153,13 +170,7 @@ class StoredJob:
             raw = whole_response(self._env, self.archive, record)
         except StorageError:
             raw = record.block  # its original was moved away: what is here is the header
-        reading = _Reading()
-        parser = httptools.HttpResponseParser(reading)
-        try:
-            parser.feed_data(raw)
-            reading.status = parser.get_status_code()
-        except httptools.HttpParserError:
-            pass  # it was cut, or is not quite HTTP: what could be read is there
+        reading = read_response(raw)
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in reading.headers]
         packed = ",".join(value for name, value in headers if name.lower() == "content-encoding")
         limits = self.settings.fetch
@@ -177,7 +188,21 @@ class StoredJob:
         )
 
 
-class _Reading:
+def read_response(raw: bytes) -> Reading:
+    """What an HTTP response says, as far as it can be read: it may be cut, or not quite HTTP.
+
+    >>> read_response(b'HTTP/1.1 200 OK\\r\\nETag: "v1"\\r\\n\\r\\n').headers
+    [(b'ETag', b'"v1"')]
+    """
+    reading = Reading()
+    parser = httptools.HttpResponseParser(reading)
+    with suppress(httptools.HttpParserError):
+        parser.feed_data(raw)
+        reading.status = parser.get_status_code()
+    return reading
+
+
+class Reading:
     """What httptools tells of a response; an interim one before it is forgotten."""
 
     def __init__(self) -> None:

@@ -1,0 +1,196 @@
+"""`barkspider status`, `pause`, `stop` and `add`: speak to a crawl that runs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from barkspider.cli.crawl import read_seeds
+from barkspider.cli.query import printable
+from barkspider.core.errors import BarkspiderError, JobError
+from barkspider.core.units import parse_duration
+
+_PORTION = 1 << 18  # bytes of URLs in a request: a quarter of the longest, room for quotes and escapes
+_POLL = 0.1  # seconds between looks at a crawl that is to end
+
+JobFolder = Annotated[Path, typer.Argument(metavar="JOB", help="The folder of a crawl.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def status(job: JobFolder, json_: AsJson = False) -> int:
+    """Show what a crawl is doing, or how the last one in this folder ended.
+
+    Example: barkspider status jobs/mine
+    """
+    from barkspider.engine.control import ask
+
+    _check(job)
+    found = ask(job, "status")
+    _report(job, found if found is not None else _last(job), json_)
+    return 0
+
+
+def pause(job: JobFolder, json_: AsJson = False) -> int:
+    """Let a crawl start no new requests until `barkspider resume`.
+
+    Example: barkspider pause jobs/mine
+    """
+    found = _ask_running(job, "pause")
+    if json_:
+        print(json.dumps({"job": str(job), **found}))
+    else:
+        print(f"The crawl in {job} pauses; `barkspider resume {job}` goes on.")
+    return 0
+
+
+def stop(
+    job: JobFolder,
+    timeout: Annotated[
+        str, typer.Option(metavar="TIME", help="How long to wait for the end, such as 90s or 1h.")
+    ] = "2m",
+    json_: AsJson = False,
+) -> int:
+    """Stop a crawl as Ctrl-C does, and wait until it has ended.
+
+    Example: barkspider stop jobs/mine
+    """
+    from barkspider.engine.control import listens
+
+    longest = parse_duration(timeout)
+    _ask_running(job, "stop")
+    end = time.monotonic() + longest
+    while listens(job):
+        if time.monotonic() >= end:
+            raise BarkspiderError(f"the crawl in {job} was told to stop and has not ended after {timeout}")
+        time.sleep(_POLL)
+    _report(job, _last(job), json_)
+    return 0
+
+
+def add(
+    job: JobFolder,
+    urls: Annotated[
+        list[str] | None, typer.Argument(metavar="URL…", help="What to crawl as well.", show_default=False)
+    ] = None,
+    seeds: Annotated[
+        Path | None, typer.Option(help="A file of seeds, one URL a line; # begins a comment.")
+    ] = None,
+    json_: AsJson = False,
+) -> int:
+    """Give a crawl further seeds.
+
+    Example: barkspider add jobs/mine https://example.org/
+    """
+    _check(job)
+    import uvloop
+
+    from barkspider.core.load import load_settings
+    from barkspider.engine import canonical_seeds, check_hosts
+    from barkspider.engine.adding import add_to_stopped
+    from barkspider.engine.control import ask
+
+    settings = load_settings(file=job / "settings.toml")
+    starts = canonical_seeds(settings, read_seeds(urls or [], seeds))
+    uvloop.run(check_hosts(settings, starts))
+    sent = 0
+    for portion in _portions(starts):
+        if ask(job, "add", urls=portion) is None:
+            add_to_stopped(job, starts[sent:])
+            break
+        sent += len(portion)
+    if json_:
+        print(json.dumps({"job": str(job), "given": len(starts)}))
+    else:
+        print(f"{len(starts):,} {'URL' if len(starts) == 1 else 'URLs'} given to the crawl in {job}")
+    return 0
+
+
+def _check(job: Path) -> None:
+    from barkspider.engine import open_job
+
+    open_job(job)
+
+
+def _ask_running(job: Path, command: str) -> dict[str, Any]:
+    from barkspider.engine.control import ask
+
+    _check(job)
+    found = ask(job, command)
+    if found is None:
+        raise BarkspiderError(f"no crawl is running in {job}; there is nothing to {command}")
+    return found
+
+
+def _last(job: Path) -> dict[str, Any]:
+    """The last `started`, `resumed` or `ended` event of a job in which no crawl runs, with what it means as `state`."""
+    found: dict[str, Any] = {}
+    states = {"started": "killed", "resumed": "killed", "ended": "ended"}
+    try:
+        with (job / "log.jsonl").open("rb") as lines:
+            for line in lines:
+                try:
+                    event = json.loads(line)
+                except ValueError:  # a line that a killed crawl did not finish
+                    continue
+                if isinstance(event, dict) and event.get("event") in states:
+                    found = event
+    except FileNotFoundError:
+        pass
+    return {"state": states.get(found.get("event", ""), "never started"), **found}
+
+
+def _report(job: Path, found: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"job": str(job), **found}))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(f"barkspider: {job}"), title_justify="left", show_header=False)
+    try:
+        for name, value in _rows(found).items():
+            table.add_row(name, Text(printable(value)))
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise JobError(f"{job} has statistics that this barkspider cannot read; --json shows them") from error
+    Console().print(table)
+
+
+def _rows(found: dict[str, Any]) -> dict[str, str]:
+    from barkspider.cli.run import reasons, volume
+
+    state = str(found["state"])
+    if "time" in found:
+        state += time.strftime(" (%Y-%m-%d %H:%M:%S UTC)", time.gmtime(found["time"]))
+    if "pages" not in found:
+        return {"state": state}
+    rows = {
+        "state": state,
+        "pages": f"{found['pages']:,} in {found['seconds']:,.1f} s ({found['pages_per_second']:,.0f} a second)",
+        "volume": f"{volume(found['bytes'])}, {found['links']:,} links",
+        "URLs": f"{found['discovered']:,} found, {found['queued']:,} queued, {found['deferred']:,} deferred, "
+        f"{found['in_flight']:,} in flight",
+        "refused": reasons(found["refused"]) or "none",
+        "failed": reasons(found["failed"]) or "none",
+        "cost": f"{found['cpu_seconds']:,.1f} s of CPU, {volume(found['peak_rss'])} of memory",
+    }
+    if found["stopped_by"]:
+        rows["stopped by"] = str(found["stopped_by"])
+    return rows
+
+
+def _portions(urls: list[str]) -> Iterator[list[str]]:
+    """The URLs in order, as many at a time as fit into a request."""
+    portion, size = list[str](), 0
+    for url in urls:
+        if portion and size + len(url) > _PORTION:
+            yield portion
+            portion, size = [], 0
+        portion.append(url)
+        size += len(url) + 4
+    yield portion

@@ -1,0 +1,48 @@
+"""`barkspider resume`: go on with a crawl that was paused, stopped or killed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def resume(
+    job: Annotated[Path, typer.Argument(help="The folder of a crawl.")],
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="A.B=C", help="One setting to change; may be repeated."),
+    ] = None,
+    pages: Annotated[
+        int | None, typer.Option(help="Stop when the job has this many pages; 0 means no limit.")
+    ] = None,
+    for_: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="Stop after this time, such as 90s or 1h.")
+    ] = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
+) -> int:
+    """Go on with a crawl where it was, whatever ended it; end the pause of one that is running.
+
+    Limits, delays, scope and how pages are fetched may be changed, settings that shape keys and files may not.
+
+    Example: barkspider resume jobs/mine --set limits.pages=100000
+    """
+    from barkspider.cli.run import run_job
+    from barkspider.engine import Job, ask
+    from barkspider.storage.env import Env
+
+    options = list(set_ or [])
+    options += [f"limits.pages={pages}"] if pages is not None else []
+    options += [f"limits.time={for_}"] if for_ is not None else []
+    answer = ask(job, "go_on") if job.is_dir() and not options else None
+    if answer is not None:
+        typer.echo(json.dumps(answer) if json_ else f"{job} is running and goes on")
+        return 0
+
+    async def make() -> Job:
+        return Job.open(job, Env(), options)
+
+    run_job(make, json_, f"barkspider: {job}")
+    return 0

@@ -1,0 +1,39 @@
+"""Giving URLs to a job in whose folder no crawl runs: they are written to its journal, for the next run to take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+
+from barkspider.core.events import Seeds
+from barkspider.core.records import UrlBatch
+from barkspider.engine.job import Job
+from barkspider.engine.ledger import Ledger
+from barkspider.engine.links import LinkMaker
+from barkspider.engine.outcomes import Entry
+from barkspider.storage.env import Env
+
+
+def add_to_stopped(folder: Path, seeds: Sequence[str]) -> None:
+    """Give further seeds, canonical URLs, to a job; `resume` begins with them."""
+    job = Job.open(folder, Env())
+    try:
+        job.add_seeds(seeds)
+        write_seeds(job, lambda links: [links.more_seeds(seeds)])
+    finally:
+        job.close()
+
+
+def write_seeds(job: Job, make: Callable[[LinkMaker], Iterable[UrlBatch]]) -> None:
+    """Write batches of URLs to the journal of a job that is held, each as soon as it is made."""
+    ledger = Ledger(job.env, job.path)
+    for _ in ledger.entries():  # the journal is written to behind its last record
+        pass
+    links = LinkMaker(job.settings, job.seeds(), time.time)
+    # A job that was killed before its first record has not taken the seeds that it was made with.
+    batches = [links.seeds()] if ledger.is_new else []
+    for batch in chain(batches, make(links)):
+        ledger.write([Entry(time.time(), Seeds(batch), b"", {}, ledger.tally)])
+    ledger.close()

@@ -1,0 +1,112 @@
+"""Fetching old pages again: they are written to the journal of a stopped job, for the next run to begin with.
+
+    table of pages ─► those whose newest exchange is old ─► journal ─► resume ─► a conditional request for each
+
+JOB/recrawl.json remembers which pages were asked for last: while some may still be queued, they are not asked for
+once more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from barkspider.archive import open_table
+from barkspider.core.errors import StorageError, UsageError
+from barkspider.core.events import Counters
+from barkspider.core.records import UrlBatch
+from barkspider.engine.adding import write_seeds
+from barkspider.engine.job import Job
+from barkspider.engine.ledger import JOURNAL, Ledger
+from barkspider.engine.links import LinkMaker
+from barkspider.storage.journal import Journal
+from barkspider.storage.manifest import MANIFEST, read_manifest
+from barkspider.storage.snapshot import read_snapshot
+
+_LAST = "recrawl.json"
+_PART = 1_000_000  # rows of the table whose keys are looked at together
+_ROWS = 4_096  # in a record of the journal: half a megabyte
+
+_OLD = """
+    SELECT key, url, depth, coalesce(parent, 0) AS parent FROM stored_pages
+    JOIN (SELECT key, max(fetch_time) AS newest FROM stored_pages WHERE key % {parts} = {part} GROUP BY key)
+    USING (key)
+    WHERE key % {parts} = {part} AND fetch_time = newest
+        AND newest >= TIMESTAMP '{since}' AND newest < TIMESTAMP '{before}'
+        AND (outcome = 'unchanged' OR outcome = 'ok' AND fetch_status BETWEEN 200 AND 299)
+"""
+
+
+class Again(NamedTuple):
+    """What a job is to fetch again: so many `pages`, and perhaps some that an earlier call asked for (`unfinished`)."""
+
+    pages: int
+    unfinished: bool
+
+
+def fetch_again(job: Job, before: float) -> Again:
+    """Have the pages of a job fetched again whose newest exchange is from before a time, in seconds since 1970.
+
+    This process holds the job; a `Crawl` of it, or `resume` later, does the fetching. Raises `UsageError` when the
+    job has all the pages that it may have.
+    """
+    counters, more = _checkpoint(job)
+    limit = job.settings.limits.pages
+    if 0 < limit <= counters.pages:
+        raise UsageError(
+            f"{job.path} has the {limit:,} pages that it may have; allow more with --set limits.pages=0"
+        )
+    since = _last(job) if more or counters.queued + counters.deferred + counters.in_flight else 0.0
+    job.env.write_whole(job.path / _LAST, json.dumps({"before": max(before, since)}).encode())
+    count = 0
+
+    def make(links: LinkMaker) -> Iterator[UrlBatch]:
+        nonlocal count
+        for pages in _old_pages(job, since, before):
+            count += len(pages)
+            yield links.again(pages)
+
+    write_seeds(job, make)
+    return Again(count, since > 0)
+
+
+def _checkpoint(job: Job) -> tuple[Counters, bool]:
+    """What the last checkpoint has counted, and whether the journal has more than that."""
+    counters, applied = Counters(), 0
+    if MANIFEST in job.env.list(job.path):
+        _, states = read_manifest(job.env, job.path)
+        (file,) = states["frontier"]["files"]
+        counters = Counters(**read_snapshot(job.env, job.path / file)[0]["counters"])
+        applied = int(states[Ledger.name]["sequence"])
+    return counters, any(True for _ in Journal(job.env, job.path / JOURNAL, applied).tail())
+
+
+def _last(job: Job) -> float:
+    """From before when pages were asked for last, 0 if they never were."""
+    if _LAST not in job.env.list(job.path):
+        return 0.0
+    try:
+        return float(json.loads(job.env.read(job.path / _LAST))["before"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise StorageError(
+            f"{job.path / _LAST} is damaged; remove it to fetch all old pages again"
+        ) from error
+
+
+def _old_pages(job: Job, since: float, before: float) -> Iterator[pa.RecordBatch]:
+    """key, url, depth and parent of pages, some thousands at a time. As columns, of a million at most at once."""
+    from barkspider.archive.views import ask  # here: it loads DuckDB
+
+    rows = sum(len(batch) for batch in open_table(job.env, job.archive, "pages").batches(["depth"]))
+    parts = rows // _PART + 1
+    for part in range(parts):
+        sql = _OLD.format(parts=parts, part=part, since=_sql_time(since), before=_sql_time(before))
+        yield from ask(job.env, job.archive, sql).to_batches(_ROWS)
+
+
+def _sql_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(" ")

@@ -1,0 +1,77 @@
+"""Checking a job: every checksum, every file that a checkpoint names, every WARC, and that the counters add up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from barkspider.archive import open_table
+from barkspider.archive.schemas import DIGESTS
+from barkspider.archive.verify import DAMAGE, Checked, Problem, verify_archive
+from barkspider.core.errors import JobError, StorageError
+from barkspider.core.events import Counters
+from barkspider.engine.job import SETTINGS
+from barkspider.engine.ledger import JOURNAL, Ledger
+from barkspider.storage.env import Env
+from barkspider.storage.manifest import MANIFEST, read_manifest
+from barkspider.storage.snapshot import read_snapshot
+from barkspider.storage.verify import verify_journal, verify_store
+
+
+def verify_job(path: Path | str, checked: Checked | None = None) -> Iterator[Problem]:
+    """Go through a job that no crawl is running on and give what is wrong, as it is found. Nothing is changed.
+
+    What a crash has left and `resume` will mend is *recoverable*, no damage.
+    """
+    env, folder, checked = Env(), Path(path), checked or Checked()
+    if SETTINGS not in env.list(folder):
+        raise JobError(f"{folder} is not the folder of a crawl; name one that `barkspider crawl` made")
+    damaged = set()
+    for fault in verify_store(env, folder):
+        if fault.kind == DAMAGE:
+            damaged.add(fault.file)
+        yield Problem(*fault)
+    if MANIFEST not in damaged:  # without it nobody knows where the journal begins
+        applied = 0
+        if MANIFEST in env.list(folder):
+            _, states = read_manifest(env, folder)
+            applied = int(states[Ledger.name]["sequence"])
+            checked.files += sum(len(state.get("files", {})) for state in states.values())
+            if not damaged:
+                yield from _check_counters(env, folder, states)
+        for fault in verify_journal(env, folder / JOURNAL, applied):
+            yield Problem(*fault)
+    archive = folder / "archive"
+    for fault in verify_store(env, archive / DIGESTS):
+        yield Problem(fault.kind, f"{DIGESTS}/{fault.file}", fault.what)
+    yield from verify_archive(env, archive, checked)
+
+
+def _check_counters(env: Env, folder: Path, states: dict[str, dict[str, Any]]) -> Iterator[Problem]:
+    """What the frontier counted, what the engine counted, and what the table of pages has, at the checkpoint."""
+    (file,) = states["frontier"]["files"]
+    try:
+        counters = Counters(**read_snapshot(env, folder / file)[0]["counters"])
+    except (StorageError, KeyError, TypeError) as error:
+        yield Problem(DAMAGE, file, f"its counters cannot be read: {error}")
+        return
+    if not counters.balanced():
+        yield Problem(DAMAGE, file, f"its counters do not add up: {counters}")
+    kept, last = 0, states["kept"]["tables"].get("pages", -1)
+    table = open_table(env, folder / "archive", "pages")
+    parts = [part for part in table.parts() if part.last <= last]
+    try:
+        for batch in table.batches(["fetch_status", "outcome"], parts=parts):
+            status = batch["fetch_status"]
+            page = pc.and_(pc.greater_equal(status, 200), pc.less(status, 300))
+            kept += pc.sum(pc.or_(page, pc.equal(batch["outcome"], "unchanged"))).as_py() or 0
+    except (StorageError, pa.ArrowException, OSError):
+        return  # `verify_archive` says which file it is
+    rejected = sum(states[Ledger.name]["tally"].get("rejected", {}).values())
+    if counters.pages != kept + rejected:
+        what = f"counts {counters.pages} pages; the table of pages has {kept}, and {rejected} were rejected"
+        yield Problem(DAMAGE, file, what)

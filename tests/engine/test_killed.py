@@ -1,0 +1,40 @@
+"""Crawls that are killed again and again over real sockets; `python -m benchmarks chaos` does it 200 times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.engine.killed import DEFAULTS, run
+
+SMALL = {
+    "kills": 4,
+    "pages": 60,
+    "host_delay": 0.05,
+    "crawl_delay": 0.1,
+    "slow_delay": 0.01,
+    "retry_after": 0.15,
+    "checkpoint": 0.2,
+    "longest": 0.8,
+}
+NONE = (
+    "missing",
+    "not_in_truth",
+    "archived_twice",
+    "disallowed",
+    "too_soon",
+    "sent_although_known",
+    "sent_although_busy",
+)
+
+
+@pytest.mark.parametrize("frontier", ["irlbot", "sydney"])
+def test_a_crawl_that_is_killed_loses_nothing_and_repeats_nothing(tmp_path: Path, frontier: str) -> None:
+    """With busy and slow servers, and redirects that normalising would lose."""
+    found = run({**DEFAULTS, **SMALL, "frontier": frontier, "seed": 3}, tmp_path)
+    assert found["kills"] == SMALL["kills"]
+    assert found["truth"] > 100
+    assert {name: found[name] for name in NONE} == dict.fromkeys(NONE, 0), found
+    assert found["problems"] == []
+    assert found["output"] == ""
