@@ -20,19 +20,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from tests.frontier.naive import Naive, crawl
+from tests.frontier.naive import crawl
 
 from barkspider.core.records import UrlBatch
 from barkspider.core.settings import Budget
 from barkspider.frontier.beast import Beast
 from barkspider.frontier.rows import HEAD, pack, unpack
-from barkspider.frontier.seen import Seen, seen_keys, slots
+from barkspider.frontier.seen import Seen, seen_keys
 from barkspider.frontier.star import Star
+from barkspider.simulate.queues import Naive
 from barkspider.storage.calls import Calls
 from barkspider.storage.drum import CHECK_UPDATE, Drum
 from barkspider.storage.env import Env
 from barkspider.storage.manifest import Store
 from barkspider.storage.sizing import Sizing
+from barkspider.url.partition import slots
 
 Keys = npt.NDArray[np.uint64]
 

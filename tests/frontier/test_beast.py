@@ -19,9 +19,10 @@ from barkspider.core.settings import Budget
 from barkspider.frontier.beast import Beast
 from barkspider.frontier.placement import FAILED, Placement
 from barkspider.frontier.rows import HEAD
+from barkspider.simulate.queues import Naive
 from barkspider.storage.env import Env
 from barkspider.storage.manifest import Store
-from tests.frontier.naive import Naive, crawl
+from tests.frontier.naive import crawl
 from tests.storage.faulty import FaultyEnv
 
 FOLDER = Path("/job")
@@ -341,7 +342,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(parts=st.integers(1, 3))
     def rescan(self, parts: int) -> None:
-        for batch, _ in zip(self.beast.rescanned(), range(parts), strict=False):
+        for _, batch in zip(range(parts), self.beast.rescanned(), strict=False):
             self.away += batch.rows()
             self.inside -= set(batch.key.tolist())
 

@@ -79,8 +79,24 @@ def measure(job: Path, pages: float) -> Measured:
     # When a crawl is stopped, rows wait in buckets for a merge that never comes: neither side counts them.
     merged = min(counters.aux_read / url, counters.rows - counters.sifted)
     waiting = counters.pairs_written + counters.aux_written - counters.pairs_read - counters.aux_read
-    predicted = drum_bytes(merged, counters.unique, counters.merges, url)
+    predicted = drum_bytes(merged, counters.unique, _passes(counters.merges, counters.unique), url)
     return Measured(fetched, parameters, counters.moved() - waiting, predicted)
+
+
+def _passes(merges: int, unique: int) -> float:
+    """To how many passes over the final cache so many merges come, as `model.irlbot.drum_bytes` counts them.
+
+    A crawl merges early while fetchers are idle, and later when buckets are full. If the cache grew evenly it would be
+    one for each merge; if every merge let it grow by the same factor, hardly more than two in all. What is between
+    is taken: the geometric mean.
+
+    >>> _passes(1, 1000), round(_passes(14, 52_000), 1)
+    (1.0, 6.2)
+    """
+    if merges < 2 or unique < 2:
+        return float(merges)
+    factor = unique ** (1 / merges)
+    return math.sqrt(merges * (1 + 2 / (factor - 1)))
 
 
 def _domains(job: Path, fetched: int, hosts: int, pages: float) -> float:

@@ -15,21 +15,36 @@ from barkspider.model.comparison import Cell, Table
 
 # Rooms that recompute something of the papers: each has `TABLES`, functions that return a `comparison.Table`.
 _ROOMS = ("barkspider.model.papers",)
+# Those that need a graph of pages to simulate: each has `tables`, a function of a `simulate.web.WebGraph`.
+_SIMULATIONS = ("barkspider.simulate.papers", "barkspider.simulate.parallel_tables")
 
 
 def papers(
     output: Annotated[
         Path | None, typer.Option(help="Write papers.md, papers.json and pictures (SVG) into this folder.")
     ] = None,
+    graph: Annotated[
+        Path | None,
+        typer.Option(
+            help="Simulate the papers' strategies on this graph of pages too, as simulate order does."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Recompute the papers' tables and show them beside the printed ones, with the relative difference.
 
     Example: barkspider papers --output papers/
+
+    Example: barkspider papers --graph cnr-2000.npz
     """
     if output is not None and output.exists() and not output.is_dir():
         raise UsageError(f"{output} is a file; name a folder with --output")
     tables = [table() for room in _ROOMS for table in import_module(room).TABLES]
+    if graph is not None:
+        from barkspider.simulate.web import load_web
+
+        web = load_web(graph)
+        tables += [table for room in _SIMULATIONS for table in import_module(room).tables(web)]
     if output is not None:
         _write(tables, output)
     if as_json:

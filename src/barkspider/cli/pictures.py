@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from barkspider.core.errors import UsageError
 from barkspider.model.comparison import Picture
@@ -23,23 +25,31 @@ def check_format(path: Path) -> Path:
 
 def draw(pictures: Sequence[Picture], path: Path) -> None:
     """Write pictures side by side into one file; the same pictures give the same bytes."""
+    save([partial(_lines, picture=picture) for picture in pictures], path)
+
+
+def save(panels: Sequence[Callable[[Any], None]], path: Path) -> None:
+    """Write panels into one file, three in a row; each is a function that draws on the axes it is given."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
+    columns = min(3, len(panels))
+    rows = -(-len(panels) // columns)
     # Without a salt, an SVG file differs from run to run.
     with rc_context({"svg.hashsalt": "barkspider", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(6.4 * len(pictures), 4.2), layout="constrained")
-        for place, picture in enumerate(pictures, start=1):
-            axes = figure.add_subplot(1, len(pictures), place)
-            colours: dict[str, str] = {}
-            for line in picture.lines:
-                label = "_nolegend_" if line.name in colours else line.name
-                colour = colours.setdefault(line.name, f"C{len(colours)}")
-                axes.plot(
-                    line.x, line.y, "o" if line.points else "-", color=colour, markersize=5, label=label
-                )
-            axes.plot([], [], "o", color="0.4", markersize=5, label=picture.points)
-            axes.set(xscale="log", yscale="log", xlabel=picture.x, ylabel=picture.y, title=picture.title)
-            axes.grid(alpha=0.3)
-            axes.legend(frameon=False)
+        figure = Figure(figsize=(6.4 * columns, 4.2 * rows), layout="constrained")
+        for place, panel in enumerate(panels, start=1):
+            panel(figure.add_subplot(rows, columns, place))
         figure.savefig(path, dpi=150, metadata=_UNDATED[path.suffix.lower()])
+
+
+def _lines(axes: Any, picture: Picture) -> None:
+    colours: dict[str, str] = {}
+    for line in picture.lines:
+        label = "_nolegend_" if line.name in colours else line.name
+        colour = colours.setdefault(line.name, f"C{len(colours)}")
+        axes.plot(line.x, line.y, "o" if line.points else "-", color=colour, markersize=5, label=label)
+    axes.plot([], [], "o", color="0.4", markersize=5, label=picture.points)
+    axes.set(xscale="log", yscale="log", xlabel=picture.x, ylabel=picture.y, title=picture.title)
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)

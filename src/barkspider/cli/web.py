@@ -33,7 +33,12 @@ def web(
     graph: Annotated[
         Path | None, typer.Option(help="Write a crawlable part as a graph (npz) instead of serving.")
     ] = None,
-    urls: Annotated[Path | None, typer.Option(help="The file for the graph's URLs, line by line.")] = None,
+    urls: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file for the graph's URLs, line by line; NAME.names.txt for NAME.npz if not given."
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option(help="Pages of the graph; 0 means all that can be reached.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -43,12 +48,14 @@ def web(
 
     Example: barkspider web --pages 20000 --hazards spam_farm,calendar --log requests.tsv
 
-    Example: barkspider web --graph web.npz --urls web.txt --limit 100000
+    Example: barkspider web --graph web.npz --limit 100000
     """
     from barkspider.synthweb import Server, Web, WebSpec, parse_hazards
 
-    if (graph is None) != (urls is None):
-        raise UsageError("--graph and --urls go together: one file for the links, one for the addresses")
+    if graph is None and urls is not None:
+        raise UsageError("--urls goes with --graph: one file for the links, one for the addresses")
+    if graph is not None and urls is None:
+        urls = graph.with_suffix(".names.txt")
     for name, port in (("--http-port", http_port), ("--dns-port", dns_port), ("--https-port", https_port)):
         if not (0 <= port <= 65_535 or (port == -1 and name == "--https-port")):
             raise UsageError(f"{name} is {port}; a port is 1 to 65535, or 0 to have one picked")
