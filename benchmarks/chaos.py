@@ -13,28 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from tests.engine.deadly import PHASES
-from tests.engine.killed import DEFAULTS
+from tests.engine.killed import DEFAULTS, NONE
 from tests.engine.killed import run as kill
 
 _KILLS = {"irlbot": 200, "sydney": 40}
 _QUICK_KILLS = {"irlbot": 8, "sydney": 4}
 _PAGES = {"irlbot": 8_000, "sydney": 800}
 _LONGEST = 0.8  # seconds from a start to its kill: a fast machine must not be done before the last one
-_NONE = (
-    "missing",
-    "not_in_truth",
-    "archived_twice",
-    "disallowed",
-    "too_soon",
-    "sent_although_known",
-    "sent_although_busy",
-)
 
 
 def run(quick: bool) -> dict[str, Any]:
     """See the module; `quick` kills twelve times."""
     figures: dict[str, Any] = {}
-    totals = dict.fromkeys((*_NONE, "problems_of_verify"), 0)
+    totals = dict.fromkeys((*NONE, "problems_of_verify"), 0)
     targets: list[dict[str, Any]] = []
     for frontier, kills in (_QUICK_KILLS if quick else _KILLS).items():
         started = time.monotonic()
@@ -53,7 +44,7 @@ def run(quick: bool) -> dict[str, Any]:
         figures |= {f"{frontier}_{name}": found[name] for name in counts}
         figures[f"{frontier}_examples"] = found["examples"] + found["again"] + found["problems"]
         figures[f"{frontier}_seconds"] = round(time.monotonic() - started, 1)
-        for name in _NONE:
+        for name in NONE:
             totals[name] += found[name]
         totals["problems_of_verify"] += len(found["problems"])
         done, wanted = found["kills"], _KILLS[frontier]

@@ -39,6 +39,16 @@ from barkspider.synthweb import Entry, RunningWeb, Web, WebSpec, read_log, runni
 from tests.engine.deadly import PHASES, Phase
 from tests.engine.warcs import check_warcs
 
+# What must be 0 in every result.
+NONE = (
+    "missing",
+    "not_in_truth",
+    "archived_twice",
+    "disallowed",
+    "too_soon",
+    "sent_although_known",
+    "sent_although_busy",
+)
 DEFAULTS: dict[str, Any] = {
     "kills": 10,
     "seed": 1,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.killed import DEFAULTS, run
+from tests.engine.killed import DEFAULTS, NONE, run
 
 SMALL = {
     "kills": 4,
@@ -18,15 +18,6 @@ SMALL = {
     "checkpoint": 0.2,
     "longest": 0.8,
 }
-NONE = (
-    "missing",
-    "not_in_truth",
-    "archived_twice",
-    "disallowed",
-    "too_soon",
-    "sent_although_known",
-    "sent_although_busy",
-)
 
 
 @pytest.mark.parametrize("frontier", ["irlbot", "sydney"])
