@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from barkspider.core.errors import UsageError
 from barkspider.frontier.modes import MODES, rule
-from barkspider.simulate.parallel_kernels import crawl, random_keys
+from barkspider.simulate.parallel_kernels import OWNER, REPLICATED, crawl, random_keys
 from barkspider.simulate.partitions import Divider
 from barkspider.simulate.web import WebGraph
 from barkspider.url.partition import SLOTS, OwnerColumn
@@ -149,32 +149,31 @@ class Simulation:
 
     def crawl(self, setup: Setup, owners: OwnerColumn, seeds: Seeds) -> Crawl:
         """One crawl with the pages' owners and the seeds of each process given."""
-        marks, limit = np.zeros(self.web.nodes, np.bool_), min(setup.pages or self.web.nodes, self.web.nodes)
+        limit = min(setup.pages or self.web.nodes, self.web.nodes)
         if setup.replicated:
             popular = np.argsort(-self.backlinks, kind="stable")[: setup.replicated].astype(np.int32)
-            marks[popular] = True
             # Nobody sends them, so those who own them must know them from the beginning (section 3.1).
             mine = (popular[owners[popular] == process] for process in range(setup.processes))
             seeds = [np.union1d(*pair) for pair in zip(seeds, mine, strict=True)]
+            owners = owners.copy()
+            owners[popular] |= REPLICATED
         if setup.mode in _TOGETHER:
             found = _Sum(self.web.nodes)
-            order, ticks, sent, sendings, _ = self._call(setup, owners, marks, seeds, 0, limit)
+            order, ticks, sent, sendings, _ = self._call(setup, owners, seeds, 0, limit)
             found.add(order, ticks)
             return found.crawl(sent, sendings, -1)
-        return self._one_by_one(setup, owners, marks, seeds, limit)
+        return self._one_by_one(setup, owners, seeds, limit)
 
-    def _one_by_one(
-        self, setup: Setup, owners: OwnerColumn, marks: npt.NDArray[np.bool_], seeds: Seeds, limit: int
-    ) -> Crawl:
+    def _one_by_one(self, setup: Setup, owners: OwnerColumn, seeds: Seeds, limit: int) -> Crawl:
         """Each process alone, up to the last tick until which all together fetch no more than the limit."""
         if setup.pages:
             active = np.zeros(limit, np.int64)  # processes that have a page to fetch, by tick
             for process in range(setup.processes):
-                active[: len(self._call(setup, owners, marks, seeds, process, limit)[0])] += 1
+                active[: len(self._call(setup, owners, seeds, process, limit)[0])] += 1
             limit = int(np.searchsorted(np.cumsum(active), limit, "right"))
         found, strays = _Sum(self.web.nodes), []
         for process in range(setup.processes):
-            order, ticks, _, _, strayed = self._call(setup, owners, marks, seeds, process, limit)
+            order, ticks, _, _, strayed = self._call(setup, owners, seeds, process, limit)
             found.add(order, ticks)
             if strayed >= 0:
                 strays.append(strayed)
@@ -184,14 +183,13 @@ class Simulation:
         self,
         setup: Setup,
         owners: OwnerColumn,
-        marks: npt.NDArray[np.bool_],
         seeds: Seeds,
         process: int,
         limit: int,
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], int, int, int]:
         """All processes, or one where each crawls alone: pages in order, their ticks, and the kernel's counts."""
         if setup.mode in _TOGETHER:
-            rooms = np.bincount(owners, minlength=setup.processes)
+            rooms = np.bincount(owners & OWNER, minlength=setup.processes)
         else:
             rooms, seeds = np.array([self.web.nodes]), [seeds[process]]
         exchanges = setup.exchanges or 0
@@ -200,7 +198,6 @@ class Simulation:
             self.web.indptr,
             self.web.indices,
             owners,
-            marks,
             rule("firewall" if setup.exchanges == 0 else setup.mode),
             process,
             np.concatenate([[0], np.cumsum(rooms)]),

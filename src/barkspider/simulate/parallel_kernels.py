@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from barkspider.frontier.modes import DROP, MARKS, OWNERS, RULE, SEND, TAKE, bundle, decision, is_due
+from barkspider.frontier.modes import DROP, OWNERS, RULE, SEND, TAKE, bundle, decision, is_due
 from barkspider.frontier.sampling import next_random
 
 nb: Any = numba
@@ -28,6 +28,8 @@ _WAITING, _OWN_CAME, _OWN_WENT, _OTHERS_CAME, _OTHERS_WENT = 0, 1, 2, 3, 4
 # A page's rank: own pages before others', then more backlinks, then earlier discovery.
 _BACKLINK = 1 << 31
 _OWN = 1 << 62
+OWNER, REPLICATED = (1 << 15) - 1, 1 << 15  # what tells of a page who owns it, and that all have it
+_AHEAD = 64  # links of a page that are looked at before any is followed
 
 
 @nb.njit(nb.uint64[::1](nb.int64, nb.uint64), nogil=True, cache=True)
@@ -42,6 +44,11 @@ def random_keys(count, seed):  # type: ignore[no-untyped-def]
     for i in range(count):
         keys[i] = next_random(state)
     return keys
+
+
+@nb.njit(nb.uint8(RULE, nb.uint16, nb.int64), nogil=True, cache=True)
+def _decision(rule, owner, me):  # type: ignore[no-untyped-def]
+    return decision(rule, (owner & OWNER) == me, (owner & REPLICATED) != 0)
 
 
 @nb.njit(nb.void(nb.int32[::1], nb.int64[::1], nb.int32[::1], nb.int64), nogil=True, cache=True)
@@ -129,17 +136,17 @@ def _take(room, ranks, queue, place, counts_backlinks):  # type: ignore[no-untyp
 
 
 @nb.njit(
-    nb.uint64[::1](_PLACES, _NODES, OWNERS, MARKS, RULE, nb.int64, nb.int32[::1], nb.int64, nb.int64),
+    nb.uint64[::1](_PLACES, _NODES, OWNERS, RULE, nb.int64, nb.int32[::1], nb.int64, nb.int64),
     nogil=True,
     cache=True,
 )
-def _collected(indptr, indices, owners, replicated, rule, me, before, page, count):  # type: ignore[no-untyped-def]
+def _collected(indptr, indices, owners, rule, me, before, page, count):  # type: ignore[no-untyped-def]
     """The targets of the `count` links to send of the pages in a chain, in the order they were found."""
     keys = np.empty(count, np.uint64)
     while page >= 0:
         for arc in range(indptr[page + 1] - 1, indptr[page] - 1, -1):
             target = indices[arc]
-            if decision(rule, owners[target] == me, replicated[target]) == SEND:
+            if _decision(rule, owners[target], me) == SEND:
                 count -= 1
                 keys[count] = u64(target)
         page = i64(before[page])
@@ -148,14 +155,14 @@ def _collected(indptr, indices, owners, replicated, rule, me, before, page, coun
 
 @nb.njit(
     nb.types.UniTuple(nb.int64, 4)(
-        _PLACES, _NODES, OWNERS, MARKS, RULE, nb.int64, _PLACES, _PLACES, _NODES, nb.int64, _PLACES,
+        _PLACES, _NODES, OWNERS, RULE, nb.int64, _PLACES, _PLACES, _NODES, nb.int64, _PLACES,
         nb.int64, nb.boolean, nb.int32[::1], nb.int32[::1],
     ),
     nogil=True,
     cache=True,
 )  # fmt: skip
 def crawl(  # type: ignore[no-untyped-def]
-    indptr, indices, owners, replicated, rule, first, begin, seed_ends, seeds, batch, meetings,
+    indptr, indices, owners, rule, first, begin, seed_ends, seeds, batch, meetings,
     limit, counts_backlinks, order, ticks,
 ):  # fmt: skip
     """Crawl with the processes numbered from `first` on until `limit` pages are fetched or none is left.
@@ -185,6 +192,7 @@ def crawl(  # type: ignore[no-untyped-def]
     links_since = np.zeros(processes, np.int64)
     sends = np.zeros(processes, np.bool_)
     link = i64(counts_backlinks)
+    whats, places = np.empty(_AHEAD, np.uint8), np.empty(_AHEAD, np.int32)
     for process in range(processes):
         room = rooms[begin[process] : begin[process + 1]]
         ranks = all_ranks[begin[process] : begin[process + 1]]
@@ -202,7 +210,7 @@ def crawl(  # type: ignore[no-untyped-def]
             room = rooms[begin[process] : begin[process + 1]]
             ranks = all_ranks[begin[process] : begin[process + 1]]
             page = _take(room, ranks, queue, place, counts_backlinks)
-            if strayed < 0 and owners[page] != me:
+            if strayed < 0 and (owners[page] & OWNER) != me:
                 strayed = tick
             order[fetched] = page
             ticks[fetched] = tick
@@ -210,13 +218,27 @@ def crawl(  # type: ignore[no-untyped-def]
             before[page] = latest[process]
             latest[process] = page
             pages_since[process] += 1
-            for arc in range(indptr[page], indptr[page + 1]):
-                target = i64(indices[arc])
-                what = decision(rule, owners[target] == me, replicated[target])
-                if what == SEND:
-                    links_since[process] += 1
-                elif what != DROP and place[target] != _FETCHED:
-                    _hear(room, ranks, queue, place, known, target, what == TAKE, link)
+            # Three times over some links, so that what is far apart in memory is on its way at the same time.
+            for arc in range(indptr[page], indptr[page + 1], _AHEAD):
+                targets = indices[arc : min(arc + _AHEAD, indptr[page + 1])]
+                for i in range(len(targets)):
+                    whats[i] = _decision(rule, owners[targets[i]], me)
+                    places[i] = place[targets[i]]
+                for i in range(len(targets)):
+                    at = places[i]
+                    if whats[i] == SEND:
+                        links_since[process] += 1
+                        whats[i] = DROP
+                    elif at == _FETCHED:
+                        whats[i] = DROP
+                    elif whats[i] != DROP and counts_backlinks and at > 0:
+                        rank = ranks[at] + _BACKLINK
+                        if rank < ranks[(at - 1) >> 2]:  # it stays where it is
+                            ranks[at] = rank
+                            whats[i] = DROP
+                for i in range(len(targets)):
+                    if whats[i] != DROP:
+                        _hear(room, ranks, queue, place, known, i64(targets[i]), whats[i] == TAKE, link)
         meet = met < len(meetings) and (fetched >= meetings[met] or not is_active)
         met += meet
         for process in range(processes):  # all decide before any hears of others
@@ -226,7 +248,7 @@ def crawl(  # type: ignore[no-untyped-def]
             if not sends[process]:
                 continue
             keys = _collected(
-                indptr, indices, owners, replicated, rule, first + process, before, i64(latest[process]),
+                indptr, indices, owners, rule, first + process, before, i64(latest[process]),
                 links_since[process],
             )  # fmt: skip
             counts = bundle(keys)
@@ -235,7 +257,7 @@ def crawl(  # type: ignore[no-untyped-def]
                 target = i64(keys[row])
                 sent += counts[row] > 0
                 if counts[row] and place[target] != _FETCHED:
-                    owner = i64(owners[target]) - first
+                    owner = i64(owners[target] & OWNER) - first
                     room = rooms[begin[owner] : begin[owner + 1]]
                     ranks = all_ranks[begin[owner] : begin[owner + 1]]
                     links = link * i64(counts[row])
