@@ -20,6 +20,7 @@ from barkspider.engine import Job
 from barkspider.engine.stored import open_job
 from barkspider.graph.rank import METHODS
 from barkspider.storage.env import Env
+from barkspider.url import split
 from tests.archive.jobs import make_job
 
 _FIELDS = [
@@ -75,6 +76,57 @@ def test_a_job_is_ranked_by_the_links_that_it_found(tmp_path: Path) -> None:
     Job.create(tmp_path / "new", Settings(seed=7), ["http://a.example/"], Env()).close()
     with pytest.raises(UsageError, match=r"new: the graph is empty"):
         run(tmp_path / "new")
+
+
+def test_domains_of_a_job_that_only_redirect_are_counted_with_the_others(tmp_path: Path) -> None:
+    Job.create(tmp_path / "job", Settings(seed=7), ["http://a.example/"], Env()).close()
+    answers = [
+        ("http://moved.example/", 301, "https://www.new.example/"),
+        ("http://moved.example/old", 302, "//new.example/other"),
+        ("http://moved.example/gone", 404, None),
+        ("http://older.example/", 302, "http://moved.example/"),
+        ("http://within.example/", 302, "/home"),
+        ("http://page.example/", 301, "http://new.example/"),
+        ("http://page.example/own", 200, None),
+        ("http://same.example/", 301, "http://new.example/"),
+        ("http://same.example/as-before", 304, None),
+        ("http://unkept.example/", 301, "http://new.example/"),
+        ("http://torn.example/", 301, "http://new.example/"),
+        ("http://torn.example/other", 301, "http://page.example/"),
+        ("http://mail.example/", 301, "mailto:a@new.example"),
+        ("http://left.example/", 301, "http://right.example/"),
+        ("http://right.example/", 301, "http://left.example/"),
+    ]
+    sources = [split(url).host for url, *_ in answers]
+    tables = {
+        "pages": [
+            {
+                "url": url,
+                "url_host_registered_domain": source,
+                "fetch_status": status,
+                "fetch_redirect": target,
+                "outcome": "unchanged" if status == 304 else "redirect" if target else "ok",
+            }
+            for source, (url, status, target) in zip(sources, answers, strict=True)
+        ],
+        "errors": [{"url_host_name": "www.unkept.example", "outcome": "rejected_type"}],
+        "links": [
+            {"source_domain": f"fan{number}.example", "target_domain": source}
+            for number, source in enumerate(sources)
+        ],
+    }
+    for name, rows in tables.items():
+        table = open_table(Env(), tmp_path / "job" / "archive", name)
+        blank = dict.fromkeys(table.schema.names)
+        table.write(pa.Table.from_pylist([blank | row for row in rows], table.schema))
+    found = dict(json.loads(run(tmp_path / "job", "--merge-redirects", "--method", "in", "--json"))["top"])
+    assert (found["new.example"], found["page.example"], found["torn.example"]) == (4, 2, 2)
+    assert not found.keys() & {"moved.example", "older.example"}
+    assert found.keys() >= {
+        f"{name}.example" for name in ("within", "same", "unkept", "mail", "left", "right")
+    }
+    plain = dict(json.loads(run(tmp_path / "job", "--method", "in", "--json"))["top"])
+    assert (plain["moved.example"], "new.example" in plain) == (3, False)
 
 
 def test_links_of_a_crawl_that_goes_on_are_read_again_when_files_of_the_table_were_merged(
@@ -200,6 +252,7 @@ def test_wrong_usage_is_refused_before_anything_is_read(tmp_path: Path, edges: P
         ((edges, "--depth", "3", "--memory", "1MB"), "distance two only"),
         ((edges, "--compare", "--memory", "1MB"), "in RAM only"),
         ((edges, "--spam-list", edges), "for --compare"),
+        ((edges, "--merge-redirects"), "is for jobs, and .* is none"),
         ((edges, "--output", "x.csv"), "does not end in .parquet"),
         ((edges, "--compare", "--scores", edges), "is not a name and a number"),
     ):

@@ -101,6 +101,13 @@ def test_a_wrong_option_is_refused_even_when_a_later_one_wins() -> None:
         load_settings(options=["limits.time=3q", "limits.time=3s"])
 
 
+def test_merging_redirects_takes_supporters_in_whatever_order_they_are_given() -> None:
+    options = ["budget.merge_redirects=true", "budget.reputation=supporters"]
+    assert load_settings(options=options) == load_settings(options=options[::-1])
+    with pytest.raises(SettingsError, match=r"with budget\.reputation = supporters only"):
+        load_settings(options=options[:1])
+
+
 def test_a_byte_order_mark_is_no_harm(tmp_path: Path) -> None:
     file = tmp_path / "crawl.toml"
     file.write_bytes(b"\xef\xbb\xbf[sydney]\nsample = 3\n")

@@ -101,6 +101,7 @@ class Run:
                 now = max(now, min(times))
             else:
                 assert frontier.finished(), "the frontier waits for nothing"
+        store.commit()
         frontier.close()
         return frontier
 

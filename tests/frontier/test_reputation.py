@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,11 +23,12 @@ from barkspider.storage.env import Env
 from barkspider.storage.manifest import Store
 from barkspider.storage.sizing import Sizing
 from tests.frontier.test_star import FOLDER, SMALL, add, budgets, urls
-from tests.graph.reference import linked_from, supporters
+from tests.graph.reference import ends, linked_from, supporters
 from tests.storage.faulty import FaultyEnv
 
 BY_SUPPORTERS = Budget(function="tests.frontier.test_star:degree_plus_one", reputation="supporters")
 LARGE = Sizing(1, 1 << 20, 1 << 24, 1 << 26)
+MERGED = replace(BY_SUPPORTERS, merge_redirects=True)
 EVERYONE = list(range(1, 13))
 
 
@@ -61,6 +64,21 @@ def known(star: Star) -> dict[int, int]:
 def wanted(edges: set[tuple[int, int]]) -> dict[int, int]:
     counts = supporters(linked_from(13, edges), 2)
     return {node: counts[node] for node in {end for edge in edges for end in edge}}
+
+
+def stands_for(answers: set[tuple[int, int]]) -> dict[int, int]:
+    """What domains stand for that only redirect to one other; 0 is a page of their own."""
+    said: dict[int, set[int]] = {}
+    for source, target in answers:
+        said.setdefault(source, set()).add(target)
+    return ends(
+        {source: min(targets) for source, targets in said.items() if len(targets - {0}) == len(targets) == 1}
+    )
+
+
+def redirect(star: Star, answers: Iterable[tuple[int, int]]) -> None:
+    for source, target in answers:
+        star.add_answer(source, target)
 
 
 def chain(length: int, first: int = 1) -> list[tuple[int, int]]:
@@ -160,13 +178,19 @@ def test_a_ranking_that_fails_is_told_and_made_when_there_are_more_edges() -> No
 
 
 def test_the_reputation_of_a_crawl_cannot_be_changed_later() -> None:
-    for before, after in (("indegree", "supporters"), ("supporters", "indegree")):
+    by_degree = Budget()
+    for before, after in (
+        (by_degree, BY_SUPPORTERS),
+        (BY_SUPPORTERS, by_degree),
+        (BY_SUPPORTERS, MERGED),
+        (MERGED, BY_SUPPORTERS),
+    ):
         env = FaultyEnv()
-        store, star = opened(env, budget=Budget(reputation=before))
+        store, star = opened(env, budget=before)
         store.commit()
         star.close()
         with pytest.raises(SettingsError, match="was another when this crawl began"):
-            opened(env, budget=Budget(reputation=after))
+            opened(env, budget=after)
 
 
 def test_a_ranking_in_the_background_ends_with_what_was_found_or_when_it_is_closed(tmp_path: Path) -> None:
@@ -220,17 +244,20 @@ pairs = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, 
 events = st.one_of(
     pairs,
     st.lists(st.integers(1, 12), min_size=1, max_size=10),
+    st.tuples(st.integers(1, 12), st.integers(0, 12)),
     st.sampled_from(["merge", "later", "take", "commit", "reopen", "drop", "keep", "random"]),
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(events, max_size=20))
-def test_edges_and_supporters_come_back_as_committed_whatever_happens(script: list[Any]) -> None:
+@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(events, max_size=20), st.sampled_from([BY_SUPPORTERS, MERGED]))
+def test_edges_redirects_and_supporters_come_back_as_committed_whatever_happens(
+    script: list[Any], budget: Budget
+) -> None:
     env = FaultyEnv()
-    store, star = opened(env)
-    edges, asked, out = set[tuple[int, int]](), 0, list[int]()
-    safe: tuple[set[tuple[int, int]], int, list[int], dict[int, int]] = (set(), 0, [], {})
+    store, star = opened(env, budget=budget)
+    edges, answers, asked, out = set[tuple[int, int]](), set[tuple[int, int]](), 0, list[int]()
+    safe: Any = (set(), set(), 0, [], {})
     for event in script:
         if isinstance(event, list) and isinstance(event[0], tuple):
             add(star, event)
@@ -238,20 +265,23 @@ def test_edges_and_supporters_come_back_as_committed_whatever_happens(script: li
         elif isinstance(event, list):
             star.check(urls(event, first=asked))
             asked += len(event)
+        elif isinstance(event, tuple):
+            redirect(star, [event])
+            answers |= {event} if event[0] != event[1] else set()
         elif event in ("merge", "later"):
             star.merge(wait=event == "merge")
         elif event == "take":
             out += budgets(star)
         elif event == "commit":
             store.commit()
-            safe = set(edges), asked, list(out), known(star)
+            safe = set(edges), set(answers), asked, list(out), known(star)
         else:
             star.close()
             if event != "reopen":
                 env = env.crash(event, Random(1))
-            store, star = opened(env)
-            edges, asked, out = set(safe[0]), safe[1], list(safe[2])
-            assert known(star) == safe[3]
+            store, star = opened(env, budget=budget)
+            edges, answers, asked, out = set(safe[0]), set(safe[1]), safe[2], list(safe[3])
+            assert known(star) == safe[4]
         star.validate()
     star.merge()
     out += budgets(star)
@@ -264,8 +294,10 @@ def test_edges_and_supporters_come_back_as_committed_whatever_happens(script: li
     star.merge()
     assert [details["in_force"] for _, details in star.notices()] == ["supporters"]
     found = known(star)
+    merged = stands_for(answers) if budget.merge_redirects else {}
+    counts = wanted({(merged.get(source, source), merged.get(target, target)) for source, target in edges})
     assert {domain: found.get(domain, 0) for domain in EVERYONE} == {
-        domain: wanted(edges).get(domain, 0) for domain in EVERYONE
+        domain: counts.get(domain, 0) for domain in EVERYONE
     }
     star.close()
 

@@ -52,6 +52,22 @@ def supporters(links: Links, depth: int) -> list[int]:
     return found
 
 
+def ends(leads: dict[int, int]) -> dict[int, int]:
+    """Where each leads in the end, a step at a time; those in a circle are left out."""
+    circling = set()
+    for node in leads:
+        place = leads[node]
+        for _ in leads:
+            if place == node:
+                circling.add(node)
+            place = leads.get(place, place)
+    found = {node: target for node, target in leads.items() if node not in circling}
+    for node in found:
+        while found[node] in leads.keys() - circling:
+            found[node] = leads[found[node]]
+    return found
+
+
 def quick_visits(links: Links) -> list[int]:
     """Equation (3)."""
     return [sum(len(links[source]) for source in sources) for sources in links]

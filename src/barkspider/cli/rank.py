@@ -43,6 +43,12 @@ def rank(
     save: Annotated[
         Path | None, typer.Option(help="Keep the imported graph in this folder, to rank it again.")
     ] = None,
+    merge_redirects: Annotated[
+        bool,
+        typer.Option(
+            "--merge-redirects", help="Of a job: count domains that only redirect with their targets."
+        ),
+    ] = False,
     compare: Annotated[
         bool, typer.Option("--compare", help="Run all methods and show them side by side.")
     ] = False,
@@ -54,7 +60,7 @@ def rank(
 ) -> None:
     """Rank the nodes of a domain graph by their place in it.
 
-    Example: barkspider rank jobs/example --method supp --top 20
+    Example: barkspider rank jobs/example --merge-redirects --method supp --top 20
 
     Example: barkspider rank domains.npz --method tse --p 0.001 --top 20
 
@@ -70,10 +76,10 @@ def rank(
     if compare:
         spam = rank_compare.read_spam(spam_list)
         outside = rank_compare.read_scores(scores)
-        with _opened(graph, save, choice) as opened:
+        with _opened(graph, save, choice, merge_redirects) as opened:
             rank_compare.compare(opened, choice, spam, outside, output, as_json)
         return
-    with _opened(graph, save, choice) as opened:
+    with _opened(graph, save, choice, merge_redirects) as opened:
         _rank_one(opened, choice, output, as_json)
 
 
@@ -97,26 +103,34 @@ def _check_options(choice: Choice, output: Path | None, compare: bool, outside: 
 
 
 @contextmanager
-def _opened(path: Path, save: Path | None, choice: Choice) -> Iterator[Graph]:
+def _opened(path: Path, save: Path | None, choice: Choice, merge_redirects: bool) -> Iterator[Graph]:
     if save is not None:
-        yield _read(path, save, choice)
+        yield _read(path, save, choice, merge_redirects)
         return
     with tempfile.TemporaryDirectory(prefix="barkspider-rank-") as folder:
-        yield _read(path, Path(folder), choice)
+        yield _read(path, Path(folder), choice, merge_redirects)
 
 
-def _read(path: Path, folder: Path, choice: Choice) -> Graph:
+def _read(path: Path, folder: Path, choice: Choice, merge_redirects: bool) -> Graph:
     """The graph in a file or a folder, or of the links that a job has found."""
     from barkspider.graph.importing import read_edges, read_graph
     from barkspider.storage.env import Env
 
     memory = {} if choice.memory is None else {"memory": choice.memory}
     if not (path / "settings.toml").is_file():
+        if merge_redirects:
+            raise UsageError(
+                f"--merge-redirects is for jobs, and {path} is none: it does not tell who redirects"
+            )
         return read_graph(Env(), path, folder, **memory)
     from barkspider.engine.stored import open_job  # here: only a job needs all that reads pages
 
+    job = open_job(path)
+    merged = job.redirecting_domains() if merge_redirects else {}
+    if merge_redirects:
+        typer.echo(f"{len(merged):,} domains only redirect to another and are counted with it", err=True)
     try:
-        return read_edges(Env(), folder, open_job(path).domain_links(), **memory)
+        return read_edges(Env(), folder, job.domain_links(merged), **memory)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 

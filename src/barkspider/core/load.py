@@ -78,7 +78,10 @@ def load_settings(
         )  # a wrong one is refused even if a later one wins
         values[name.strip()] = _Text(text.strip())
     values.update(overrides or {})
-    return replace(Settings(), values)
+    settings = replace(Settings(), values)
+    if settings.budget.merge_redirects and settings.budget.reputation != "supporters":
+        raise SettingsError("budget.merge_redirects works with budget.reputation = supporters only: set both")
+    return settings
 
 
 # What may be another in a job that goes on: it shapes neither keys nor files.

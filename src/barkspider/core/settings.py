@@ -303,6 +303,11 @@ class Budget:
         "(supporters: harder to buy; in force as soon as the crawl is large enough, in-degree until then)",
         choices=("indegree", "supporters"),
     )
+    merge_redirects: bool = _setting(
+        False,
+        "Count links to a domain that only redirects to another one as links to that one (with reputation = "
+        "supporters)",
+    )
     max_queues: int = _setting(
         128,
         "Most queues of URLs within budget; each takes two open files and up to 0.5 MB. 128 do for 80 billion pages",

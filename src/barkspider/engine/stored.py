@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,6 +20,7 @@ from barkspider.core.errors import JobError, StorageError, UrlError, UsageError
 from barkspider.core.load import load_settings
 from barkspider.core.settings import Page as PageSettings
 from barkspider.core.settings import Settings
+from barkspider.engine.redirecting import ERRORS, PAGES, redirecting, renamed
 from barkspider.fetch.decoding import decode as unpack
 from barkspider.page import Page, PageReader, find_charset, is_html
 from barkspider.page.charset import decode
@@ -118,21 +119,22 @@ class StoredJob:
             raise UsageError(f"there is no table {name!r}; there are {', '.join(SCHEMAS)}")
         return open_table(self._env, self.archive, name).read()
 
-    def domain_links(self) -> Iterator[pa.RecordBatch]:
+    def domain_links(self, merged: Mapping[str, str] | None = None) -> Iterator[pa.RecordBatch]:
         """The domains of both ends of every link, a few rows at a time: `source_domain`, `target_domain`.
 
         A pair comes as often as there are links, and more often when the crawl, still running, merges files
-        of the table meanwhile: then it is read from the beginning again.
+        of the table meanwhile. `merged` has other names for some domains (`redirecting_domains`).
         """
-        table = open_table(self._env, self.archive, "links")
-        while True:
-            parts = table.parts()
-            try:
-                yield from table.batches(["source_domain", "target_domain"])
-                return
-            except StorageError:
-                if parts == table.parts():
-                    raise
+        for batch in self._batches("links", ["source_domain", "target_domain"]):
+            if merged:
+                columns = [renamed(column, merged) for column in batch.columns]
+                batch = pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+            yield batch
+
+    def redirecting_domains(self) -> dict[str, str]:
+        """Domains that, as far as the crawl has seen, only redirect to another one, and to which."""
+        pages, errors = self._batches("pages", PAGES), self._batches("errors", ERRORS)
+        return redirecting(pages, errors, Domains(self.settings.url.private_suffixes))
 
     def pages(self, prefix: str = "pages") -> Iterator[StoredPage]:
         """Every exchange in the order it was archived; with `prefix` robots, those of robots.txt."""
@@ -152,6 +154,18 @@ class StoredJob:
         if not found:
             raise UsageError(f"{url} is not in {self.archive}")
         return self._page(read_capture(self._env, self.archive, found[-1]))
+
+    def _batches(self, name: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        """Rows of a table; from the beginning again when a crawl that runs has merged files of it meanwhile."""
+        table = open_table(self._env, self.archive, name)
+        while True:
+            parts = table.parts()
+            try:
+                yield from table.batches(columns)
+                return
+            except StorageError:
+                if parts == table.parts():
+                    raise
 
     def _canonical(self, url: str) -> str:
         """The URL as the crawl would have normalised it, or exactly as written if only that was fetched."""

@@ -28,6 +28,7 @@ from barkspider.frontier.beast import Beast
 from barkspider.frontier.hosts import Host
 from barkspider.frontier.permits import Permit, Permits
 from barkspider.frontier.polite import PoliteFrontier, States
+from barkspider.frontier.redirects import NOWHERE
 from barkspider.frontier.robots import ROBOTS, UNREACHABLE, Origin
 from barkspider.frontier.seen import Seen
 from barkspider.frontier.star import Star
@@ -179,6 +180,9 @@ class Irlbot(PoliteFrontier):
         if len(links):
             self._star.add_edges(np.full(len(links), page.pld_key, np.uint64), links.pld_key)
             self._seeds(links)
+
+    def _answered(self, page: UrlRow, target: UrlRow | None = None) -> None:
+        self._star.add_answer(page.pld_key, NOWHERE if target is None else target.pld_key)
 
     def _learned(self, known: Origin, pause: float) -> None:
         if pause > _PATIENCE:

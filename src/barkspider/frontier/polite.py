@@ -239,6 +239,9 @@ class PoliteFrontier(ABC):
     def _learned(self, known: Origin, pause: float) -> None:  # noqa: B027
         """An origin's robots.txt is known or given up, or, with a pause, asked for again after it."""
 
+    def _answered(self, page: UrlRow, target: UrlRow | None = None) -> None:  # noqa: B027
+        """A page is there, or redirects to a target in scope."""
+
     # ── outcomes ───────────────────────────────────────────────────────────────────────────────
 
     def _enough(self) -> bool:
@@ -267,12 +270,15 @@ class PoliteFrontier(ABC):
             self._ready.put_back(outcome, row, outcome.asked.trail, now)
             return
         if outcome.redirect is not None:
+            self._answered(row, outcome.redirect.row)
             outcome = self._redirected(outcome, outcome.redirect, now, again)
             if outcome.redirect is not None:
                 return
         self._end(outcome, now, again)
         if outcome.failure:
             return
+        if outcome.status < 300 or outcome.status == 304:  # others lead out of scope, or nowhere
+            self._answered(row)
         host = self._ready.host(row.host_key)
         if self._settings.limits.site_duplicates and outcome.digest:
             host.duplicates += not self._contents.add(np.array([outcome.digest], np.uint64))[0]

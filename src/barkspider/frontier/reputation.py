@@ -9,6 +9,9 @@ three times the last. What it finds is handed over a block at a time.
 Supporters at distance two say little while the graph is small: then most domains are two links away from
 most others, as at distance three on the whole web (section V-E). So they are in force while no domain has more
 than 20% of all as supporters (the paper's most popular has 17%), and otherwise the in-degree counts.
+
+With `redirects`, both ends of each edge are first replaced by the domains that they only redirect to, and those
+that were replaced get no supporters.
 """
 
 from __future__ import annotations
@@ -23,14 +26,17 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.errors import StorageError, UsageError
-from barkspider.graph.arrays import ArrayFile, ArrayStream, ArrayWriter, Traffic
+from barkspider.frontier.redirects import NO_LEADS, Leads, Redirects
+from barkspider.graph.aliases import Aliases
+from barkspider.graph.arrays import ArrayFile, ArrayWriter, Traffic
 from barkspider.graph.external import Work, top_supporters
 from barkspider.graph.keyed import KEYS, build_keyed
 from barkspider.storage.env import Env
 from barkspider.storage.log import Log
 
 Keys: TypeAlias = npt.NDArray[np.uint64]
-Give: TypeAlias = Callable[[Keys, npt.NDArray[np.uint32]], None]
+Scores: TypeAlias = npt.NDArray[np.uint32]
+Give: TypeAlias = Callable[[Keys, Scores], None]
 Notice: TypeAlias = tuple[str, dict[str, Any]]
 
 NAME = "star/graph"
@@ -45,6 +51,7 @@ _ROWS = 1 << 16  # domains handed over at a time: about two milliseconds
 # Of a processor, by pauses. A low priority would do harm: a thread that holds the interpreter's lock and has to
 # wait for its turn keeps the crawl waiting too, for 1.4 s at worst on a busy machine (0.2 s without).
 _BUSY = 0.25
+_LEAD = 32  # bytes of a domain that redirects, during a ranking: where it leads, and what it stands for
 _SCORES = "<u4"
 
 
@@ -57,6 +64,8 @@ class _Ranked(NamedTuple):
     domains: int
     sampled: float
     largest: int
+    merged: Keys  # domains that are counted with others
+    unmerged: int  # domains for which there was no room among these
 
 
 class Reputation:
@@ -84,10 +93,12 @@ class Reputation:
         *,
         memory: int,
         first: int = FIRST,
+        redirects: Redirects | None = None,
         background: bool = True,
         state: dict[str, Any] | None = None,
     ) -> None:
         """`first` is at how many edges the graph is ranked for the first time."""
+        self._redirects = redirects
         self._env, self._memory, self._first, self._background = env, memory, first, background
         self._scratch = folder / "star" / "ranking"
         self._log = Log(env, folder, NAME, 2, state)
@@ -97,7 +108,7 @@ class Reputation:
         self._stop = threading.Event()
         self._worked = 0.0  # CPU-seconds of the thread at its last pause
         self._outcome: _Ranked | Exception | None = None
-        self._handing: tuple[_Ranked, ArrayStream, ArrayStream] | None = None
+        self._handing: tuple[_Ranked, Iterator[tuple[Keys, Scores]]] | None = None
         self._notices: list[Notice] = []
         self._clear()
 
@@ -108,12 +119,12 @@ class Reputation:
     def follow(self, give: Give, wait: bool) -> None:
         """Begin a ranking if it is time, and hand over some of what one has found; with `wait`, all of it."""
         if self._thread is None and self._handing is None and len(self._log) >= self._due():
-            self._begin()
+            self._begin(wait)
         if wait and self._thread is not None:
             self._thread.join()
         self._settle()
         while self._handing is not None:
-            self._hand_over(self._handing, give)
+            self._hand_over(*self._handing, give)
             if not wait:
                 return
 
@@ -148,12 +159,17 @@ class Reputation:
     def _due(self) -> float:
         return max(self._first, _GROWTH * self._ranked)
 
-    def _begin(self) -> None:
-        end, edges = self._log.end(), len(self._log)
+    def _begin(self, wait: bool) -> None:
+        leads = NO_LEADS
+        if self._redirects is not None:
+            if not self._redirects.merged(wait):
+                return
+            leads = self._redirects.leads(self._memory // 4 // _LEAD)
+        work = self._log.end(), len(self._log), leads
         if not self._background:
-            self._run(end, edges)
+            self._run(*work)
             return
-        self._thread = threading.Thread(target=self._run, args=(end, edges), name="star-ranking", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=work, name="star-ranking", daemon=True)
         self._thread.start()
 
     def _settle(self) -> None:
@@ -166,11 +182,7 @@ class Reputation:
             if outcome.largest > _SATURATED * outcome.domains:
                 self._decide(outcome, False)
             else:
-                streams = [
-                    ArrayFile(self._env, self._scratch / name, kind).stream(Traffic())
-                    for name, kind in (("keys", KEYS), ("scores", _SCORES))
-                ]
-                self._handing = outcome, streams[0], streams[1]
+                self._handing = outcome, self._found(outcome.merged)
         elif isinstance(outcome, StorageError | UsageError):
             # The crawl can go on by what it knew before; it is tried again when there are more edges.
             self._ranked = len(self._log)
@@ -179,11 +191,22 @@ class Reputation:
         elif outcome is not None:
             raise outcome
 
-    def _hand_over(self, handing: tuple[_Ranked, ArrayStream, ArrayStream], give: Give) -> None:
-        ranked, keys, scores = handing
-        some = keys.take(_ROWS)
-        if len(some):
-            give(some, scores.take(_ROWS))
+    def _found(self, merged: Keys) -> Iterator[tuple[Keys, Scores]]:
+        """Domains and their supporters, some at a time; none for those that are counted with others."""
+        keys, scores = (
+            ArrayFile(self._env, self._scratch / name, kind).stream(Traffic())
+            for name, kind in (("keys", KEYS), ("scores", _SCORES))
+        )
+        while len(some := keys.take(_ROWS)):
+            yield some, scores.take(_ROWS)
+        for begin in range(0, len(merged), _ROWS):
+            some = merged[begin : begin + _ROWS]
+            yield some, np.zeros(len(some), np.uint32)
+
+    def _hand_over(self, ranked: _Ranked, found: Iterator[tuple[Keys, Scores]], give: Give) -> None:
+        some = next(found, None)
+        if some is not None:
+            give(*some)
             return
         self._handing = None
         self._decide(ranked, True)
@@ -191,7 +214,10 @@ class Reputation:
     def _decide(self, ranked: _Ranked, in_force: bool) -> None:
         self.in_force, self._ranked = in_force, ranked.edges
         name = "supporters" if in_force else "indegree"
-        self._notices.append(("ranked", ranked._asdict() | {"in_force": name}))
+        details = ranked._asdict() | {"in_force": name, "merged": len(ranked.merged)}
+        if self._redirects is None:
+            del details["merged"], details["unmerged"]
+        self._notices.append(("ranked", details))
         self._clear()
 
     def _clear(self) -> None:
@@ -203,29 +229,33 @@ class Reputation:
 
     # The thread of a ranking.
 
-    def _run(self, end: int, edges: int) -> None:
+    def _run(self, end: int, edges: int, leads: Leads) -> None:
         self._worked = time.thread_time()
         try:
-            self._outcome = self._rank(end, edges)
+            self._outcome = self._rank(end, edges, leads)
         except _StoppedError:
             self._outcome = None
         except Exception as error:
             self._outcome = error
 
-    def _rank(self, end: int, edges: int) -> _Ranked:
+    def _rank(self, end: int, edges: int, leads: Leads) -> _Ranked:
+        aliases = Aliases.resolved(leads.keys, leads.targets)
+        memory = self._memory - _LEAD * len(leads.keys)
+
         def scan() -> Iterator[tuple[Keys, Keys]]:
             for rows in self._log.read(end):
-                yield np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
+                sources, targets = np.ascontiguousarray(rows.T)
+                yield aliases(sources), aliases(targets)
 
-        graph, _ = build_keyed(self._env, self._scratch, scan, self._memory, self._watch)
-        share, largest = sample_share(graph.nodes, graph.edges, self._memory), 0
+        graph, _ = build_keyed(self._env, self._scratch, scan, memory, self._watch)
+        share, largest = sample_share(graph.nodes, graph.edges, memory), 0
         with ArrayWriter(self._env, self._scratch / "scores", _SCORES, durable=False) as writer:
-            for _, scores in top_supporters(graph, self._memory, Work(), share):
+            for _, scores in top_supporters(graph, memory, Work(), share):
                 self._watch()
                 supporters = np.minimum(np.rint(scores), graph.nodes)
                 largest = max(largest, int(supporters.max()))
                 writer.write(supporters)
-        return _Ranked(edges, graph.nodes, share, largest)
+        return _Ranked(edges, graph.nodes, share, largest, aliases.keys, leads.left_out)
 
     def _watch(self) -> None:
         """Stop when the owner closes; in the background, pause for as long as the share of CPU asks for."""

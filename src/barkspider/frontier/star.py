@@ -4,7 +4,8 @@
     new URLs, URLs from Q_F ────────────────────────────────────► DRUM indegree, check ─► budgeted ─► beast
 
 With `budget.reputation` = supporters, new edges go to `reputation` as well, which ranks their graph now and
-then: its supporters go to a third DRUM, and while they are in force URLs are checked against that one.
+then: its supporters go to a third DRUM, and while they are in force URLs are checked against that one. With
+`budget.merge_redirects` a fourth one knows who only redirects to another (`redirects`).
 
 The paper keeps with each domain the hashes of all its in-neighbours, as one value of `PLDindegree`. Then
 every check of URLs would pass over the whole graph, 8 bytes an edge: 14.7 GB for the 1.8 billion edges of the
@@ -26,8 +27,9 @@ import numpy.typing as npt
 from barkspider.core.errors import SettingsError, StorageError
 from barkspider.core.records import UrlBatch
 from barkspider.core.settings import Budget
-from barkspider.frontier import reputation
+from barkspider.frontier import redirects, reputation
 from barkspider.frontier.budgets import Budgets, Distribution
+from barkspider.frontier.redirects import Redirects
 from barkspider.frontier.reputation import Notice, Reputation
 from barkspider.frontier.rows import pack, unpack
 from barkspider.storage.columns import Texts
@@ -109,11 +111,18 @@ class Star:
         `ranking_memory` bytes; the first is made at `first_ranking` edges. Without `background` merges and
         rankings run within `merge`."""
         by_supporters = settings.reputation == "supporters"
-        if state("star/edges") is not None and by_supporters != (state(reputation.NAME) is not None):
-            raise SettingsError(
-                "budget.reputation was another when this crawl began, and which domains linked to which "
-                "is kept for supporters only: leave it as it was"
-            )
+        merge_redirects = by_supporters and settings.merge_redirects
+        if state("star/edges") is not None:
+            if by_supporters != (state(reputation.NAME) is not None):
+                raise SettingsError(
+                    "budget.reputation was another when this crawl began, and which domains linked to which "
+                    "is kept for supporters only: leave it as it was"
+                )
+            if merge_redirects != (state(redirects.NAME) is not None):
+                raise SettingsError(
+                    "budget.merge_redirects was another when this crawl began, and which domains redirected "
+                    "is kept only with it: leave it as it was"
+                )
 
         def scores(name: str, update: str) -> _Scores:
             drum = Drum(
@@ -142,7 +151,12 @@ class Star:
         )
         self._indegree = scores("star/indegree", "add")
         self._supporters: _Scores | None = None
+        self._redirects: Redirects | None = None
         self._reputation: Reputation | None = None
+        if merge_redirects:
+            self._redirects = Redirects(
+                env, folder, sizing=edge_sizing, background=background, state=state(redirects.NAME)
+            )
         if by_supporters:
             self._supporters = scores("star/supporters", "replace")
             self._reputation = Reputation(
@@ -150,6 +164,7 @@ class Star:
                 folder,
                 memory=ranking_memory,
                 first=first_ranking,
+                redirects=self._redirects,
                 background=background,
                 state=state(reputation.NAME),
             )
@@ -157,15 +172,16 @@ class Star:
         self._budgets = Budgets(settings)
 
     @property
-    def structures(self) -> tuple[Drum | Reputation, ...]:
+    def structures(self) -> tuple[Drum | Redirects | Reputation, ...]:
         """What a store has to commit."""
-        drums = (self._edges, *(scores.drum for scores in self._scores()))
-        return drums if self._reputation is None else (*drums, self._reputation)
+        ranking = (self._redirects, self._reputation)
+        return (*self._passed(), *(part for part in ranking if part is not None))
 
     @property
     def drums(self) -> dict[str, Drum]:
         """Its DRUMs by name."""
-        return {drum.name: drum for drum in self.structures if isinstance(drum, Drum)}
+        also = () if self._redirects is None else (self._redirects.drum,)
+        return {drum.name: drum for drum in (*self._passed(), *also)}
 
     @property
     def domains(self) -> int:
@@ -194,8 +210,8 @@ class Star:
 
     @property
     def merging(self) -> bool:
-        """Whether a merge is running at this moment."""
-        return any(drum.merging for drum in self.drums.values())
+        """Whether a merge that URLs or edges wait for is running at this moment."""
+        return any(drum.merging for drum in self._passed())
 
     def add_edges(self, sources: Keys, targets: Keys) -> None:
         """Links between domains, by their keys; those within a domain are left out, others count once."""
@@ -206,6 +222,11 @@ class Star:
         width = 8 * len(columns)
         aux = Texts(np.arange(len(targets) + 1) * width, ends.reshape(-1).view(np.uint8))
         self._edges.feed(CHECK_UPDATE, edge_keys(sources, targets), aux=aux)
+
+    def add_answer(self, domain: int, target: int) -> None:
+        """A page of a domain redirects into another, or with `redirects.NOWHERE` is a page, by their keys."""
+        if self._redirects is not None and domain != target:
+            self._redirects.add(domain, target)
 
     def check(self, batch: UrlBatch) -> None:
         """Ask for the budgets of URLs; both come out of `budgeted` after a merge."""
@@ -256,6 +277,10 @@ class Star:
         """Close the files; what was committed stays."""
         for structure in self.structures:
             structure.close()
+
+    def _passed(self) -> tuple[Drum, ...]:
+        """The DRUMs that edges and URLs pass."""
+        return (self._edges, *(scores.drum for scores in self._scores()))
 
     def _scores(self) -> tuple[_Scores, ...]:
         return (self._indegree,) if self._supporters is None else (self._indegree, self._supporters)

@@ -3,7 +3,8 @@
 Edges come in batches (`importing` reads them from files, `generate` makes them up), go through a sort on disk
 (`sorting`), lose self-loops and duplicates, and end as two pairs of arrays on disk: the out-graph and, sorted
 once more by target, the in-graph (`build`). `arrays` is one such file, `store` the folder of them. The edges of
-a running crawl are between keys of 64 bits, which `keyed` numbers first.
+a running crawl are between keys of 64 bits, which `keyed` numbers first; `aliases` replaces domains that only
+redirect to others.
 
 Ranking goes two ways over the same compiled loops (`kernels`) and gives the same numbers:
 
