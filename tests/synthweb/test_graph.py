@@ -12,7 +12,12 @@ from typer.testing import CliRunner
 
 from barkspider.cli.web import web as web_command
 from barkspider.core.errors import UsageError
-from barkspider.synthweb import Web, WebSpec, write_graph
+from barkspider.graph.build import build_graph
+from barkspider.graph.importing import read_graph
+from barkspider.graph.methods import in_degree, supporters
+from barkspider.storage.env import Env
+from barkspider.synthweb import Web, WebSpec, domain_edges, write_graph
+from barkspider.synthweb.names import split_host
 
 
 def test_a_graph_is_the_web(small: Web, tmp_path: Path) -> None:
@@ -39,6 +44,34 @@ def test_all_that_is_reachable(tmp_path: Path) -> None:
     assert pages == web.reachable(web.seeds(1)) == done[-1]
 
 
+def test_domain_edges_are_the_links_of_all_pages() -> None:
+    web = Web(WebSpec(pages=500, domains=40, hazards=frozenset({"link_exchange"})))
+    exchange = web.hazards["link_exchange"]
+    names = [web.domain_name(domain) for domain in range(40)] + exchange.names
+    number = {name: domain for domain, name in enumerate(names)}
+
+    def domain_of(url: str) -> int:
+        _, word, suffix = split_host(url.split("/")[2])
+        return number[f"{word}.{suffix}"]
+
+    urls = web.urls(np.arange(500))
+    for name in exchange.names[:10]:
+        urls += [f"http://www.{name}/{page}" for page in ("", "friends-1.html", "friends-2.html")]
+    wanted = {(domain_of(url), domain_of(link)) for url in urls for link in web.links(url)}
+    found = [pair for batch in domain_edges(web) for pair in np.transpose(batch).tolist()]
+    assert sorted((a, b) for a, b in found if a < 50) == sorted((a, b) for a, b in wanted if a != b)
+    assert {a for a, _ in found} == set(range(340))
+
+
+def test_supporters_keep_the_link_exchange_out_of_the_top_where_in_degree_lets_it_in(tmp_path: Path) -> None:
+    """Section V-A: hundreds of domains that link to each other have many links, but few stand behind them."""
+    web = Web(WebSpec(pages=50_000, domains=5_000, hazards=frozenset({"link_exchange"})))
+    graph = build_graph(Env(), tmp_path, domain_edges(web))
+    members = [int((rank(graph).top(300) >= 5_000).sum()) for rank in (in_degree, supporters)]
+    assert members[0] > 200
+    assert members[1] == 0
+
+
 def _run(*arguments: str) -> object:
     app = typer.Typer()
     app.command()(web_command)
@@ -57,6 +90,21 @@ def test_the_command_writes_a_graph(tmp_path: Path) -> None:
     assert "300 pages" in str(_run("--pages", "5000", "--graph", graph, "--urls", urls, "--limit", "300"))
 
 
+def test_the_command_writes_a_domain_graph_that_can_be_ranked(tmp_path: Path) -> None:
+    file = tmp_path / "d.npz"
+    options = ("--pages", "2000", "--domains", "200", "--domain-graph", str(file))
+    told = _run(*options, "--hazards", "link_exchange", "--json")
+    assert isinstance(told, dict)
+    graph = read_graph(Env(), file, tmp_path / "read")
+    assert (graph.nodes, graph.edges) == (told["domains"], told["links"])
+    assert graph.nodes == 500
+    spam = (tmp_path / "d.spam.txt").read_text().splitlines()
+    assert [graph.name(node) for node in range(200, 500)] == spam
+    (tmp_path / "d.spam.txt").unlink()
+    assert "200 domains" in str(_run(*options))
+    assert not (tmp_path / "d.spam.txt").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -67,6 +115,7 @@ def test_the_command_writes_a_graph(tmp_path: Path) -> None:
         (("--http-port", "70000"), "--http-port"),
         (("--log", "/no/such/folder/x"), "folder"),
         (("--graph", "x", "--urls", "y", "--limit", "-1"), "--limit"),
+        (("--graph", "x", "--domain-graph", "y"), "--domain-graph"),
     ],
 )
 def test_wrong_values_get_one_clear_line(

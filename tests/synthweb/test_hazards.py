@@ -6,14 +6,17 @@ import http.client
 import re
 import socket
 import time
+from collections import Counter
 from email.utils import parsedate_to_datetime
+from itertools import pairwise
 from urllib.parse import urljoin
 
 import pytest
 
 from barkspider.core.errors import SettingsError
 from barkspider.synthweb import HAZARDS, Request, RunningWeb, Web, WebSpec, parse_hazards
-from barkspider.synthweb.hazards import KINDS
+from barkspider.synthweb.hazards import KINDS, LinkExchange
+from barkspider.synthweb.spec import FIRST_NAMES
 
 from .client import get
 
@@ -23,7 +26,8 @@ def test_every_name_has_a_hazard_and_a_line(hazardous: Web) -> None:
 
     assert set(KINDS) == set(HAZARDS) == set(hazardous.hazards)
     assert all(f"| {name} |" in (module.__doc__ or "") for name in HAZARDS)
-    assert all(kind.domains <= 16 for kind in KINDS.values())
+    room = dict(zip(HAZARDS, pairwise(FIRST_NAMES), strict=True))
+    assert all(kind.domains <= room[name][1] - room[name][0] for name, kind in KINDS.items())
 
 
 def test_names_are_checked() -> None:
@@ -259,6 +263,59 @@ def test_broken_robots(running: RunningWeb) -> None:
         with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
             get(running, home + "robots.txt")
     assert get(running, homes[0])[0] == 200
+
+
+def test_members_of_a_link_exchange_link_to_nearly_all_others(hazardous: Web) -> None:
+    exchange = hazardous.hazards["link_exchange"]
+    homes = {f"http://www.{name}/" for name in exchange.names}
+    assert len(homes) == 300
+    assert len({hazardous.server(home.split("/")[2]) for home in homes}) <= 10
+    friends = 0
+    for home in sorted(homes)[:20]:
+        pages = [home, home + "friends-1.html", home + "friends-2.html"]
+        told = [hazardous.links(page) for page in pages]
+        assert all(links[:3] == pages for links in told)
+        linked = [link for links in told for link in links[3:]]
+        assert max(map(len, told)) <= 103
+        assert len(linked) == len(set(linked))
+        assert set(linked) < homes - {home}
+        assert all(map(hazardous.is_spam, pages))
+        friends += len(linked)
+    assert 0.94 < friends / (20 * 299) < 0.96
+    assert not hazardous.exists(home + "friends-3.html")
+    body = hazardous.page(home).body.decode()
+    assert re.findall(r'href="(http:[^"]+)"', body) == hazardous.links(home)[3:]
+
+
+def test_members_of_a_link_exchange_buy_their_links_from_domains_that_few_know() -> None:
+    web = Web(WebSpec(pages=20_000, domains=1_000, hazards=frozenset({"link_exchange"})))
+    homes = {f"http://www.{name}/" for name in web.hazards["link_exchange"].names}
+    tables, sold = web.tables, Counter[str]()
+    for domain in range(1_000):
+        url = web.url(int(tables.start[tables.first_host[domain]]))
+        bought = [link for link in web.links(url) if link in homes]
+        served = re.findall(r'<a href="([^"]+)">sponsored</a>', web.page(url).body.decode("latin-1"))
+        assert served == bought
+        assert not bought or domain >= 500
+        sold.update(bought)
+    assert sold == dict.fromkeys(homes, 3)
+
+
+def test_a_link_exchange_moves_nothing_else() -> None:
+    others = frozenset(HAZARDS) - {"link_exchange"}
+    before, after = (Web(WebSpec(pages=2_000, hazards=names)) for names in (others, frozenset(HAZARDS)))
+    assert all(after.hazards[name].names == before.hazards[name].names for name in others)
+    # Written down when there was no exchange: the first domain, and the last hazard's.
+    assert before.seeds() == ["http://www.paduge.de/"]
+    assert before.hazards["broken_robots"].names == ["topici.com", "prozece.fr", "lugaca.com", "fupubru.org"]
+    for page in range(0, 2_000, 7):
+        url = before.url(page)
+        assert [link for link in after.links(url) if not _exchanged(after, link)] == before.links(url)
+
+
+def _exchanged(web: Web, url: str) -> bool:
+    site = web.site(url.split("/")[2])
+    return site is not None and isinstance(site.hazard, LinkExchange)
 
 
 def test_a_slow_client_holds_up_nobody_and_gets_everything(running: RunningWeb) -> None:

@@ -39,27 +39,38 @@ def web(
             help="The file for the graph's URLs, line by line; NAME.names.txt for NAME.npz if not given."
         ),
     ] = None,
+    domain_graph: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the links between all domains as a graph (npz) instead of serving; names in NAME.names.txt, "
+            "members of the link exchange in NAME.spam.txt."
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option(help="Pages of the graph; 0 means all that can be reached.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Serve the synthetic web on loopback until Ctrl-C, or write a part of it as a graph.
+    """Serve the synthetic web on loopback until Ctrl-C, or write a part of it, or its domains, as a graph.
 
     The web is computed from a seed: any size costs the same. Only this machine can reach it.
 
     Example: barkspider web --pages 20000 --hazards spam_farm,calendar --log requests.tsv
 
     Example: barkspider web --graph web.npz --limit 100000
+
+    Example: barkspider web --pages 50000 --domains 5000 --hazards link_exchange --domain-graph domains.npz
     """
     from barkspider.synthweb import Server, Web, WebSpec, parse_hazards
 
     if graph is None and urls is not None:
         raise UsageError("--urls goes with --graph: one file for the links, one for the addresses")
+    if graph is not None and domain_graph is not None:
+        raise UsageError("--graph and --domain-graph are two graphs: write one after the other")
     if graph is not None and urls is None:
         urls = graph.with_suffix(".names.txt")
     for name, port in (("--http-port", http_port), ("--dns-port", dns_port), ("--https-port", https_port)):
         if not (0 <= port <= 65_535 or (port == -1 and name == "--https-port")):
             raise UsageError(f"{name} is {port}; a port is 1 to 65535, or 0 to have one picked")
-    for file in (authority, log, graph, urls):
+    for file in (authority, log, graph, urls, domain_graph):
         if file is not None and not file.absolute().parent.is_dir():
             raise UsageError(f"the folder of {file} does not exist; create it first")
     whole = Web(
@@ -67,6 +78,9 @@ def web(
     )
     if graph is not None and urls is not None:
         _write_graph(whole, graph, urls, limit, as_json)
+        return
+    if domain_graph is not None:
+        _write_domain_graph(whole, domain_graph, as_json)
         return
     with tempfile.TemporaryDirectory(prefix="synthweb-") as folder:
         pem = None if https_port < 0 else authority or Path(folder) / "authority.pem"
@@ -123,3 +137,14 @@ def _write_graph(whole: Web, graph: Path, urls: Path, limit: int, as_json: bool)
         typer.echo(json.dumps({"pages": pages, "links": links, "graph": str(graph), "urls": str(urls)}))
     else:
         typer.echo(f"{pages:,} pages and {links:,} links in {graph}, addresses in {urls}")
+
+
+def _write_domain_graph(whole: Web, graph: Path, as_json: bool) -> None:
+    from barkspider.synthweb import write_domain_graph
+
+    names, spam = graph.with_suffix(".names.txt"), graph.with_suffix(".spam.txt")
+    domains, links = write_domain_graph(whole, graph, names, spam)
+    if as_json:
+        typer.echo(json.dumps({"domains": domains, "links": links, "graph": str(graph), "names": str(names)}))
+    else:
+        typer.echo(f"{domains:,} domains and {links:,} links in {graph}, names in {names}")

@@ -8,14 +8,15 @@ How the data moves:
    `text` writes a page's URL and reads it back; `render` writes its HTML. All are kernels without the GIL.
 3. `Web` puts them together: `answer` takes a `Request` (host, path, cookie) and gives an `Answer`; requests
    for domains beyond the regular ones go to `hazards`. Its other methods are the truth that tests compare
-   a crawl with; `reach` searches the web breadth-first, `write_graph` stores a part of it as a graph.
+   a crawl with; `reach` searches the web breadth-first, `write_graph` stores a part of it as a graph,
+   `write_domain_graph` the links between its domains.
 4. `Server` listens on 127.x.y.z, one address for each server of the web: `http` parses requests and sends
    answers, `dns` resolves names, `certificates` signs for HTTPS, `log` records requests.
 5. `running_web` runs a `Server` in a process of its own and tells which settings lead a crawler to it.
 """
 
 from barkspider.synthweb.exchange import Answer, Manner, Request
-from barkspider.synthweb.graph import write_graph
+from barkspider.synthweb.graph import domain_edges, write_domain_graph, write_graph
 from barkspider.synthweb.log import Entry, read_log
 from barkspider.synthweb.process import RunningWeb, running_web
 from barkspider.synthweb.server import Server
@@ -32,8 +33,10 @@ __all__ = [
     "Server",
     "Web",
     "WebSpec",
+    "domain_edges",
     "parse_hazards",
     "read_log",
     "running_web",
+    "write_domain_graph",
     "write_graph",
 ]

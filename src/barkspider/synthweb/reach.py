@@ -1,11 +1,22 @@
-"""Breadth-first search over the web in integers: what a perfect crawl would find."""
+"""Breadth-first search over the web in integers: what a perfect crawl would find. And its links, for graphs."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from barkspider.synthweb.kernels import int64, kernel, types, uint64
-from barkspider.synthweb.model import MAX_LINKS, TABLES, Int32s, Int64s, Tables, is_allowed, page_links
+from barkspider.synthweb.model import (
+    MAX_LINKS,
+    TABLES,
+    Int32s,
+    Int64s,
+    Tables,
+    body_links,
+    footer_links,
+    host_of,
+    is_allowed,
+    page_links,
+)
 
 _SPREAD = uint64(0x9E3779B97F4A7C15)
 _S20 = uint64(20)
@@ -137,3 +148,36 @@ def inner_links(
         node += 1
         indptr[node] = indptr[first] + written
     return node, written
+
+
+@kernel(
+    types.UniTuple(types.int64, 2)(TABLES, types.int64, types.int64[::1], types.int64[::1], types.int64[::1])
+)
+def domain_links(t: Tables, first: int, last: Int64s, sources: Int64s, targets: Int64s) -> tuple[int, int]:
+    """Links between regular domains that their pages have, from domain `first` on until `targets` is full.
+
+    Each target once a domain and none to itself. Gives the next domain and the number of links written.
+    `last` remembers by which domain a target was last linked.
+    """
+    links = np.empty(LINK_SPACE, np.int64)
+    written = 0
+    domain = first
+    while domain < t.domains and written + t.domains <= targets.size:
+        begin, end = t.start[t.first_host[domain]], t.start[t.first_host[domain + 1]]
+        for host in range(t.first_host[domain], t.first_host[domain + 1]):
+            # Navigation stays on the host, and the footer is the same on all its pages.
+            count = footer_links(t, host, links)
+            for page in range(t.start[host], t.start[host + 1]):
+                count += body_links(t, page, host, links[count:])
+                for k in range(count):
+                    if begin <= links[k] < end:
+                        continue
+                    target = t.domain_of[host_of(t, links[k])]
+                    if last[target] != domain:
+                        last[target] = domain
+                        sources[written] = domain
+                        targets[written] = target
+                        written += 1
+                count = 0
+        domain += 1
+    return domain, written

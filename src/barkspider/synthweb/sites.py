@@ -9,8 +9,12 @@ from barkspider.synthweb.kernels import kernel, types
 from barkspider.synthweb.model import FOR_HOSTS, FOR_NAME, FOR_SIZE, Int32s, Int64s, Tables, draw, unit
 from barkspider.synthweb.names import Strings, name_digits
 from barkspider.synthweb.render import SNIPPET_TEXTS
-from barkspider.synthweb.spec import DOMAINS_PER_HAZARD, HAZARDS, WebSpec
+from barkspider.synthweb.spec import WebSpec
 from barkspider.synthweb.text import STRINGS
+
+# Names that hazards owned when this was first counted. Those that came later are left out: a web near the limit
+# would change all its names, and there is room for them.
+_NAMES_COUNTED = 224
 
 
 def build(spec: WebSpec) -> Tables:
@@ -20,8 +24,7 @@ def build(spec: WebSpec) -> Tables:
     >>> int(tables.start[-1])
     1000
     """
-    named = spec.domains + len(HAZARDS) * DOMAINS_PER_HAZARD
-    digits = name_digits(named)
+    digits = name_digits(spec.domains + _NAMES_COUNTED)
     first_host = np.zeros(spec.domains + 1, np.int32)
     # At least half of the pages are left over after each host has its home page.
     _count_hosts(spec.seed, max(1, spec.pages // (2 * spec.domains)), first_host)

@@ -6,11 +6,11 @@ import difflib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from itertools import accumulate
 
 from barkspider.core.errors import SettingsError
 
-# The order is part of the web: hazard number n owns the domain names n * 16 to n * 16 + 15 after the
-# regular ones. New names go to the end.
+# The order is part of the web, as are the numbers of names below. New ones go to the end.
 HAZARDS = (
     "spam_farm",
     "calendar",
@@ -26,8 +26,11 @@ HAZARDS = (
     "throttled",
     "wildcard_dns",
     "broken_robots",
+    "link_exchange",
 )
-DOMAINS_PER_HAZARD = 16
+# Domain names that a hazard owns, used or not, and the number of its first after the regular ones.
+_NAMES = (*(16,) * 14, 320)
+FIRST_NAMES = (0, *accumulate(_NAMES))
 
 # One listening socket per address and scheme; more than this runs into common limits on open files.
 MAX_SERVERS = 2000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -18,11 +19,12 @@ from barkspider.synthweb.model import FOR_EDITION, FOR_HAZARD, FOR_SERVER, Bytes
 from barkspider.synthweb.names import domain_number, label_number, split_host
 from barkspider.synthweb.reach import LINK_SPACE, explore
 from barkspider.synthweb.render import DECLARATIONS, declaration_of, page_buffer, render_template, serve
-from barkspider.synthweb.spec import DOMAINS_PER_HAZARD, HAZARDS, WebSpec
-from barkspider.synthweb.text import MAX_URL, find_rank, is_https, write_host, write_urls
+from barkspider.synthweb.spec import FIRST_NAMES, HAZARDS, WebSpec
+from barkspider.synthweb.text import MAX_URL, find_rank, is_https, write_domain, write_host, write_urls
 
 _URL = re.compile(r"(https?)://([^/?#:]+)(/[^#]*)", re.ASCII)
 _EDITIONS = 4  # from one revision of a page to the next
+_SPAM = ("spam_farm", "link_exchange")
 _NO_ROBOTS_PATHS = ("/robots.txt", robots.REDIRECT_TARGET)
 
 
@@ -97,13 +99,18 @@ class Web:
         """The name of a regular host."""
         return bytes(self._text[: write_host(self.tables, host, self._text, 0)]).decode()
 
+    def domain_name(self, domain: int) -> str:
+        """The name of a regular domain."""
+        return bytes(self._text[: write_domain(self.tables, domain, self._text, 0)]).decode()
+
     def _site(self, name: str) -> Site | None:
         before, word, _ = split_host(name)
         number = domain_number(word, self.tables.name_digits, self.tables.name_offset)
         if number < 0:
             return None
         if number >= self.spec.domains:
-            kind, place = divmod(number - self.spec.domains, DOMAINS_PER_HAZARD)
+            kind = bisect_right(FIRST_NAMES, number - self.spec.domains) - 1
+            place = number - self.spec.domains - FIRST_NAMES[kind]
             hazard = self.hazards.get(HAZARDS[kind]) if kind < len(HAZARDS) else None
             if hazard is None or place >= hazard.domains:
                 return None
@@ -156,10 +163,10 @@ class Web:
         return server_address(int(self.spec.servers * unit(random) ** 1.5))
 
     def is_spam(self, url_or_host: str) -> bool:
-        """Whether a URL or host belongs to a spam farm."""
+        """Whether a URL or host belongs to a spam farm or a link exchange."""
         match = _URL.fullmatch(url_or_host)
         site = self.site(match[2] if match else url_or_host)
-        return site is not None and site.hazard is not None and site.hazard.name == "spam_farm"
+        return site is not None and site.hazard is not None and site.hazard.name in _SPAM
 
     def revision(self, page: int) -> int:
         """How often a page has been given another text, up to the edition of the web.
@@ -258,7 +265,7 @@ class Web:
         out, page = self._page, int(self.tables.start[host]) + rank
         revision = self.revision(page) if self.spec.edition else 0
         version = revision << 32 | page
-        links = self._hazard_links(page, host) if self._entries else []
+        links = self._hazard_links(page, host) if self.hazards else []
         if not links and not revision:
             return out[:length].tobytes(), version
         aside = f"<p>Revision {revision}.</p>\n" if revision else ""
@@ -279,12 +286,11 @@ class Web:
     def _hazard_links(self, page: int, host: int) -> list[str]:
         # Two on the home of every domain, so that small crawls meet all hazards, and one on some pages.
         entries = self._entries
-        if not entries:
-            return []
         domain = int(self.tables.domain_of[host])
         if page == self.tables.start[self.tables.first_host[domain]]:
-            return [entries[(2 * domain + k) % len(entries)] for k in range(2)]
+            links = [entries[(2 * domain + k) % len(entries)] for k in range(2) if entries]
+            return links + [link for hazard in self.hazards.values() for link in hazard.links_from(domain)]
         random = draw(self.spec.seed, FOR_HAZARD + 1_500, page)
-        if random % self.spec.hazard_links:
+        if not entries or random % self.spec.hazard_links:
             return []
         return [entries[(random >> 20) % len(entries)]]

@@ -16,11 +16,13 @@
 | throttled | 429 and 503 with Retry-After in seconds, as a date, absurdly long, negative |
 | wildcard_dns | every subdomain resolves, to the same page with links to other subdomains |
 | broken_robots | robots.txt with 5xx, one that never comes, one that closes the connection |
+| link_exchange | 300 paid domains that link to nearly all of each other, and bought a few links from others |
 """
 
 from __future__ import annotations
 
 from barkspider.synthweb.hazards.base import Ground, Hazard, server_address
+from barkspider.synthweb.hazards.link_exchange import LinkExchange
 from barkspider.synthweb.hazards.redirects import Redirects
 from barkspider.synthweb.hazards.servers import BrokenRobots, Dead, Slow, Soft404, Throttled, WrongTypes
 from barkspider.synthweb.hazards.traps import (
@@ -37,8 +39,8 @@ KINDS: dict[str, type[Hazard]] = {
     kind.name: kind
     for kind in (
         SpamFarm, Calendar, SessionIds, GrowingPaths, Listings, Mirrors, Redirects, Soft404, WrongTypes, Slow, Dead,
-        Throttled, WildcardDns, BrokenRobots,
+        Throttled, WildcardDns, BrokenRobots, LinkExchange,
     )
 }  # fmt: skip
 
-__all__ = ["KINDS", "Ground", "Hazard", "server_address"]
+__all__ = ["KINDS", "Ground", "Hazard", "LinkExchange", "server_address"]

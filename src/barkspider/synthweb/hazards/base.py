@@ -12,7 +12,7 @@ import numpy as np
 from barkspider.synthweb.exchange import NOT_FOUND, Answer, Request
 from barkspider.synthweb.model import FOR_HAZARD, Tables, draw
 from barkspider.synthweb.prose import SENTENCES
-from barkspider.synthweb.spec import DOMAINS_PER_HAZARD, HAZARDS, MAX_SERVERS, WebSpec
+from barkspider.synthweb.spec import FIRST_NAMES, HAZARDS, MAX_SERVERS, WebSpec
 from barkspider.synthweb.text import write_domain
 
 
@@ -63,12 +63,16 @@ class Hazard(ABC):
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground
-        self._first = HAZARDS.index(self.name) * DOMAINS_PER_HAZARD
+        self._first = FIRST_NAMES[HAZARDS.index(self.name)]
         self.names = [ground.domain(self._first + number) for number in range(self.domains)]
 
     def entries(self) -> list[str]:
         """URLs that regular pages link to."""
         return [f"http://www.{name}/" for name in self.names]
+
+    def links_from(self, domain: int) -> list[str]:  # noqa: ARG002
+        """URLs that the home of a regular domain links to besides entries."""
+        return []
 
     def address(self, number: int, before: str) -> str | None:
         """The address of a host, None if the name does not exist, "" if nobody answers for it."""
