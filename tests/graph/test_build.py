@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,22 @@ def links_of(graph: Graph) -> list[tuple[str, str]]:
         for row in range(len(offsets) - 1)
         for target in neighbours[offsets[row] : offsets[row + 1]]
     ]
+
+
+def test_building_takes_the_memory_it_is_given(tmp_path: Path) -> None:
+    """Where all edges just fit, nothing is as large that is made of them on the way."""
+    memory, random = 40_000_000, np.random.default_rng(1)
+    edges = memory // 16  # half of it for each direction
+    batches = (
+        (random.integers(0, 100_000, 50_000), random.integers(0, 100_000, 50_000))
+        for _ in range(edges // 50_000)
+    )
+    tracemalloc.start()
+    try:
+        build_graph(Env(), tmp_path / "graph", batches, memory=memory)
+        assert tracemalloc.get_traced_memory()[1] < 1.4 * memory
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("memory", [1, 100_000, 10_000_000])

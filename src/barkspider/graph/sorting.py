@@ -18,6 +18,7 @@ from barkspider.graph.kernels import drop_repeated
 from barkspider.storage.env import Env
 
 BUFFER = 2 * PIECE  # bytes in RAM for each run that is being merged
+_BLOCK = 1 << 18  # keys handed out at a time: what is made of them takes several times their memory
 _KEYS = "<u8"
 
 
@@ -53,10 +54,14 @@ class Sorter:
 
     def merged(self) -> Iterator[npt.NDArray[np.uint64]]:
         """All keys, ascending, each once, in blocks."""
+        for keys in self._sorted():
+            for begin in range(0, len(keys), _BLOCK):
+                yield keys[begin : begin + _BLOCK]
+
+    def _sorted(self) -> Iterator[npt.NDArray[np.uint64]]:
         self._tidy()
         if not self._runs:
-            if self._count:
-                yield self._gathered[: self._count]
+            yield self._gathered[: self._count]
             return
         if self._count:
             self._write_run(iter([self._gathered[: self._count]]))
