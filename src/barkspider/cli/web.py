@@ -21,6 +21,7 @@ def web(
     pages: Annotated[int, typer.Option(help="Pages of the web, up to four billion.")] = 1_000_000,
     domains: Annotated[int, typer.Option(help="Domains; 0 derives them from the pages.")] = 0,
     servers: Annotated[int, typer.Option(help="Addresses that the hosts share; 0 derives them.")] = 0,
+    links: Annotated[int, typer.Option(help="Links of a page, in the mean on large sites.")] = 60,
     seed: Annotated[int, typer.Option(help="Another seed, another web.")] = 1,
     hazards: Annotated[str, typer.Option(help="all, none, or names such as calendar,slow.")] = "none",
     http_port: Annotated[int, typer.Option(help="Port of HTTP on all addresses; 0 picks one.")] = 0,
@@ -55,7 +56,7 @@ def web(
 
     Example: barkspider web --pages 20000 --hazards spam_farm,calendar --log requests.tsv
 
-    Example: barkspider web --graph web.npz --limit 100000
+    Example: barkspider web --links 10 --graph web.npz
 
     Example: barkspider web --pages 50000 --domains 5000 --hazards link_exchange --domain-graph domains.npz
     """
@@ -74,7 +75,14 @@ def web(
         if file is not None and not file.absolute().parent.is_dir():
             raise UsageError(f"the folder of {file} does not exist; create it first")
     whole = Web(
-        WebSpec(seed=seed, pages=pages, domains=domains, servers=servers, hazards=parse_hazards(hazards))
+        WebSpec(
+            seed=seed,
+            pages=pages,
+            domains=domains,
+            servers=servers,
+            links_per_page=links,
+            hazards=parse_hazards(hazards),
+        )
     )
     if graph is not None and urls is not None:
         _write_graph(whole, graph, urls, limit, as_json)

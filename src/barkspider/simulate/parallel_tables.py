@@ -7,6 +7,7 @@ or URLs there is the same share here. Five seeds a process are many more on a sm
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -107,6 +108,7 @@ def _figure_4(whole: _Means, half: _Means) -> Table:
     coverage = dict(zip(_PROCESSES, whole.of("coverage", setups), strict=True))
     halved = dict(zip(_PROCESSES, half.of("coverage", setups), strict=True))
     fixed = whole.of("coverage", [Setup("firewall", count, seeds=64 // count) for count in _PROCESSES])
+    falls = sum(more < fewer for fewer, more in pairwise(fixed))
     printed = {1: "0.9", 4: "0.8", 16: "0.5", 64: "0.1"}
     labels = {1: "1 process", 4: "4 processes (at least)", 64: "64 processes (less than)"}
     x = tuple(map(float, _PROCESSES))
@@ -116,10 +118,10 @@ def _figure_4(whole: _Means, half: _Means) -> Table:
         [
             (labels.get(count, f"{count} processes"), (Cell(text, coverage[count]),))
             for count, text in printed.items()
-        ],
-        "With 64 seeds in all, it falls from process to process: "
-        + ", ".join(f"{value:.2f}" for value in fixed)
-        + f" with {', '.join(map(str, _PROCESSES))}. Half of the sites with half of the processes: "
+        ]
+        + [("with 64 seeds in all, of 6 doublings of processes it falls in", (Cell("6", falls),))],
+        f"With 64 seeds in all: {', '.join(f'{value:.2f}' for value in fixed)} with "
+        + f"{', '.join(map(str, _PROCESSES))} processes. Half of the sites with half of the processes: "
         + ", ".join(f"{halved[count // 2]:.2f} for {coverage[count]:.2f}" for count in _PROCESSES[1:])
         + ".",
         ("number of processes n", "coverage"),
