@@ -30,6 +30,7 @@ from fastwarc.warc import ArchiveIterator, WarcRecordType
 
 from barkspider import crawl, load_settings
 from barkspider.core.events import PageFetched, RobotsFetched
+from barkspider.core.records import Flag
 from barkspider.engine import resume, verify_job
 from barkspider.engine.ledger import JOURNAL
 from barkspider.engine.outcomes import Entry as Outcome
@@ -90,7 +91,8 @@ def run(order: dict[str, Any], folder: Path) -> dict[str, Any]:
     )
     with running_web(spec, log_path=folder / "requests.log") as served:
         job, random, phase = folder / "job", Random(order["seed"]), Phase()
-        known, problems, phases = Known(order["retry_after"]), list[str](), Counter(dict.fromkeys(PHASES, 0))
+        circles, problems, phases = circles_of(served.web), list[str](), Counter(dict.fromkeys(PHASES, 0))
+        known = Known(order["retry_after"], circles)
         starts, ended = 0, ""
         while ended != "done":
             starts += 1
@@ -114,7 +116,7 @@ def run(order: dict[str, Any], folder: Path) -> dict[str, Any]:
             **{f"kills_in_{name}": count for name, count in phases.items()},
             "starts": starts,
             "truth": len(truth),
-            **_archive(job, truth),
+            **_archive(job, truth, circles),
             **_requests(served, requests, order, truth),
             "sent_although_known": len(again := known.sent_again(requests)),
             "again": again[:5],
@@ -150,15 +152,22 @@ def pages_of(served: RunningWeb) -> set[str]:
     return truth
 
 
+def circles_of(web: Web) -> set[str]:
+    """URLs to which their own redirects lead back, without their scheme: they are fetched once more, as written."""
+    if "redirects" not in web.hazards:
+        return set()
+    home, _, bare, _, cookie = web.hazards["redirects"].names
+    return {f"www.{home}/{name}" for name in ("loop-a", "loop-b", "self")} | {f"{bare}/", f"{cookie}/"}
+
+
 class Known:
     """What the journal had at the kills: whatever is in it has an outcome, and no other is to be asked for."""
 
-    def __init__(self, retry_after: float) -> None:
-        self._retry_after = retry_after
-        self._ends: dict[str, float] = {}  # URLs without their scheme, and when they were known to have ended
+    def __init__(self, retry_after: float, circles: set[str]) -> None:
+        self._retry_after, self._circles = retry_after, circles
+        # URLs without their scheme, whether as a redirect wrote them, and when they were known to have ended.
+        self._ends: dict[tuple[str, bool], float] = {}
         self._busy: set[tuple[str, float]] = set()  # hosts, and when they said so
-        # URLs that are fetched once more, as they were written in a redirect, and those that must set cookies again.
-        self._exact: set[str] = set()
 
     def look(self, job: Path) -> None:
         """Read the journal of a crawl that has just been killed."""
@@ -169,22 +178,22 @@ class Known:
                 if isinstance(entry.outcome, PageFetched):
                     self._page(entry.outcome, entry.time, now)
                 elif isinstance(entry.outcome, RobotsFetched):
-                    self._ends.setdefault(_place(entry.outcome.asked.url), now)
+                    self._ends.setdefault((_place(entry.outcome.asked.url), False), now)
 
     def _page(self, outcome: PageFetched, received: float, now: float) -> None:
         place = _place(outcome.asked.row.url.decode())
         if outcome.status in (429, 503):
             self._busy.add((place.partition("/")[0], received))
-        if outcome.redirect is not None:
-            self._exact |= {_place(outcome.redirect.exact.decode()), place}
-        if not outcome.temporary:
-            self._ends.setdefault(place, now)
+        to_itself = outcome.redirect is not None and _place(outcome.redirect.exact.decode()) == place
+        if not outcome.temporary and not to_itself:  # which may be to https, or with a cookie
+            self._ends.setdefault((place, bool(outcome.asked.row.flags & Flag.EXACT)), now)
 
     def sent_again(self, requests: list[Entry]) -> list[str]:
         """What was asked for although it was known to have ended."""
         asked = ((f"{entry.host}{entry.path}", entry.time) for entry in requests)
-        late = [place for place, time in asked if time > self._ends.get(place, math.inf)]
-        return [place for place in late if place not in self._exact]
+        return [
+            place for place, time in asked if time > self._ends.get((place, place in self._circles), math.inf)
+        ]
 
     def disturbed(self, requests: list[Entry]) -> int:
         """Requests to servers that had asked to be left alone."""
@@ -277,7 +286,7 @@ def _wait(child: int, seconds: float) -> str:
     return "killed"
 
 
-def _archive(job: Path, truth: set[str]) -> dict[str, Any]:
+def _archive(job: Path, truth: set[str], circles: set[str]) -> dict[str, Any]:
     """Each answer once; a page may have been refused, or have led elsewhere, before it came."""
     answers = Counter[tuple[str, int | None]]()
     for path in sorted((job / "archive").glob("*.warc.gz")):
@@ -285,8 +294,11 @@ def _archive(job: Path, truth: set[str]) -> dict[str, Any]:
             for record in ArchiveIterator(file, record_types=_ANSWERS):
                 answers[record.headers["WARC-Target-URI"], record.http_headers.status_code] += 1
     pages = {url for url, status in answers if status == 200 and "robots" not in url}
-    # Redirects that set cookies begin anew after a kill, which takes the cookies; and so do loops.
-    twice = [each for each, count in answers.items() if count > 1 and each[1] != 302]
+    twice = [
+        (url, status)
+        for (url, status), count in answers.items()
+        if count > 1 + (status == 302 and _place(url) in circles)
+    ]
     return {
         "missing": len(truth - pages),
         "not_in_truth": len(pages - truth),

@@ -69,7 +69,7 @@ class RobotsFetched:
     """An answer to a request for robots.txt.
 
     `status` is 0 when there was no answer; `redirect` the target of a 3xx; `stale` and `seconds` as for a page;
-    `max_age` is for how many seconds the answer wants to be kept, None when it does not say.
+    `max_age` is for how many seconds the answer wants to be kept, None when it does not say; `cookies` as for a page.
     """
 
     asked: FetchRobots
@@ -80,6 +80,7 @@ class RobotsFetched:
     stale: bool = False
     max_age: float | None = None
     seconds: float = 0.0
+    cookies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,7 @@ class PageFetched:
     `temporary` says that another try may go better. `digest` is 64 bits of the payload's digest. `stale`
     says that an idle connection had died before it carried the request: nothing can be said of the page,
     it is asked for again at its host's next turn. `seconds` is how long the answer took, 0 when nobody knows.
+    `cookies` are the values of Set-Cookie that count.
     """
 
     asked: FetchPage
@@ -111,6 +113,7 @@ class PageFetched:
     digest: int = 0
     stale: bool = False
     seconds: float = 0.0
+    cookies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

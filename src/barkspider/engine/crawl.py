@@ -13,8 +13,9 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import uvloop
 
@@ -36,6 +37,7 @@ from barkspider.core.events import (
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Fetch, Settings
 from barkspider.engine.control import Control
+from barkspider.engine.cookies import KeptCookies
 from barkspider.engine.earlier import Earlier, EarlierPages
 from barkspider.engine.job import Job
 from barkspider.engine.ledger import Ledger
@@ -44,9 +46,11 @@ from barkspider.engine.outcomes import Entry
 from barkspider.engine.preflight import canonical_seeds, check_hosts
 from barkspider.engine.reading import Reader
 from barkspider.engine.statistics import Statistics, Tally
-from barkspider.fetch import Fetcher, user_agent
+from barkspider.fetch import Fetcher, Response, user_agent
 from barkspider.frontier import Irlbot, Sydney
 from barkspider.storage.env import Env
+
+_Answer = TypeVar("_Answer", PageFetched, RobotsFetched)
 
 _TICK = 1.0  # seconds
 _ONLY_IF_CHANGED = int(Flag.AGAIN | Flag.REVISIT)  # whoever wants its other links needs the page
@@ -114,6 +118,8 @@ class Crawl:
         self._ledger = Ledger(job.env, job.path)
         self._links = LinkMaker(settings, job.seeds(), self._clock.wall)
         self._fetcher = Fetcher(settings)
+        jar, state = self._fetcher.cookies, self._ledger.state(KeptCookies.name)
+        self._cookies = KeptCookies(job.env, job.path, jar, state)
         info = {
             "software": user_agent(settings.agent),
             "robots": "obey" if settings.politeness.obey_robots else "ignore",
@@ -156,13 +162,15 @@ class Crawl:
                 links = outcome.links
                 if outcome.redirect is not None and outcome.redirect.row.flags & Flag.SEED:
                     self._links.extend(outcome.redirect.row.url.decode())
+            if not isinstance(outcome, Seeds):
+                self._cookies.replay(entry.time, outcome)
             self._archive.add_notes(entry.notes, links)
             self._frontier.replay(entry.time, outcome)
             replayed += 1
         if self._ledger.tally:
             self._tally.load(self._ledger.tally)
             self._links.refused = Counter(self._ledger.tally["out_of_scope"])
-        for structure in (*self._frontier.structures(), self._archive):
+        for structure in (*self._frontier.structures(), self._archive, self._cookies):
             self._ledger.add(structure)
         if self._ledger.is_new:
             self._hand_in(Seeds(self._links.seeds()))
@@ -375,14 +383,14 @@ class Crawl:
             return HostResolved(instruction, found.addresses, found.error, found.ttl)
         if isinstance(instruction, FetchRobots):
             response = await self._fetcher.fetch(instruction.url, instruction.address)
-            return self._reader.robots(instruction, response)
+            return _with_cookies(self._reader.robots(instruction, response), response)
         url = instruction.row.url.decode()
         validators, original = self._find_earlier(instruction.row) or (None, None)
         response = await self._fetcher.fetch(url, instruction.address, validators, any_type=False)
         limit = self._job.settings.limits.pages
         if 0 < limit <= self._tally.pages:
             return None
-        return self._reader.page(instruction, response, original)
+        return _with_cookies(self._reader.page(instruction, response, original), response)
 
     def _find_earlier(self, row: UrlRow) -> Earlier | None:
         """What is stored of a page that is to be fetched again only if it has changed."""
@@ -431,6 +439,11 @@ def _allow_open_files(fetch: Fetch) -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+
+
+def _with_cookies(outcome: _Answer, response: Response) -> _Answer:
+    """What was taken goes into the journal with the outcome."""
+    return replace(outcome, cookies=response.cookies) if response.cookies else outcome
 
 
 def _internal_error(instruction: Instruction) -> Outcome:

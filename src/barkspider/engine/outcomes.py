@@ -85,6 +85,7 @@ def _page(outcome: PageFetched) -> dict[str, Any]:
         "redirect": [_plain(redirect.row), redirect.exact.decode("latin-1")] if redirect else None,
         "digest": outcome.digest,
         "seconds": outcome.seconds,
+        "cookies": outcome.cookies,
         "links": outcome.links is not None,
     }
 
@@ -101,6 +102,7 @@ def _read_page(head: dict[str, Any], data: bytes) -> PageFetched:
         Redirect(_row(redirect[0]), redirect[1].encode("latin-1")) if redirect else None,
         head["digest"],
         seconds=head["seconds"],
+        cookies=tuple(head["cookies"]),
     )
 
 
@@ -114,6 +116,7 @@ def _robots(outcome: RobotsFetched) -> dict[str, Any]:
         "retry_after": outcome.retry_after,
         "max_age": outcome.max_age,
         "seconds": outcome.seconds,
+        "cookies": outcome.cookies,
     }
 
 
@@ -126,6 +129,7 @@ def _read_robots(head: dict[str, Any], data: bytes) -> RobotsFetched:
         head["retry_after"],
         max_age=head["max_age"],
         seconds=head["seconds"],
+        cookies=tuple(head["cookies"]),
     )
 
 

@@ -10,6 +10,7 @@ business.
 """
 
 from barkspider.fetch.addresses import AddressRules
+from barkspider.fetch.cookies import CookieJar
 from barkspider.fetch.dns import Resolution
 from barkspider.fetch.exchange import REDIRECTS, STALE, TEMPORARY, Exchange, Timing
 from barkspider.fetch.fetcher import Fetcher, Response
@@ -20,6 +21,7 @@ __all__ = [
     "STALE",
     "TEMPORARY",
     "AddressRules",
+    "CookieJar",
     "Exchange",
     "Fetcher",
     "Resolution",

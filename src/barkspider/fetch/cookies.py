@@ -9,6 +9,7 @@ prefixes of names, no Secure cookie set or replaced by http, none without a name
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import OrderedDict
@@ -63,6 +64,7 @@ class CookieJar:
     >>> from barkspider.url import split
     >>> jar = CookieJar(Cookies(), Domains(private=True))
     >>> jar.take(split("https://www.example.com/shop/"), [b"id=7; Domain=example.com; Path=/; Secure"], now=0.0)
+    ('id=7; Domain=example.com; Path=/; Secure',)
     >>> jar.header(split("https://example.com/"), now=0.0), jar.header(split("http://example.com/"), now=0.0)
     ('id=7', '')
     """
@@ -71,6 +73,7 @@ class CookieJar:
         self._settings = settings
         self._domains = domains
         self._sites: OrderedDict[str, list[_Cookie]] = OrderedDict()
+        self._saved: dict[str, bytes] = {}  # sites as `save` wrote them, unless their cookies changed since
 
     def header(self, parts: Parts, now: float) -> str:
         """What the Cookie header for a URL says; "" means to send none."""
@@ -84,32 +87,67 @@ class CookieJar:
         fitting.sort(key=lambda cookie: -len(cookie.path))  # sorting keeps the older one first
         return "; ".join(f"{cookie.name}={cookie.value}" for cookie in fitting)
 
-    def take(self, parts: Parts, values: Sequence[bytes | str], now: float) -> None:
-        """Take the cookies that a response for a URL sets; what is malformed or not its to set is ignored."""
+    def take(self, parts: Parts, values: Sequence[bytes | str], now: float) -> tuple[str, ...]:
+        """Take the cookies that a response for a URL sets; what is malformed or not its to set is ignored.
+
+        Returns the values that counted: who takes these again later has the same cookies.
+        """
         if not values or not self._settings.enabled:
-            return
+            return ()
         site = self._domains.pay_level(parts.host)
         cookies = self._sites.get(site, [])
+        taken = []
         for value in values[: self._settings.set_per_response]:
             text = value.decode("latin-1") if isinstance(value, bytes) else value
             cookie = self._read(text, parts, site, now)
             if cookie is not None:
+                taken.append(text)
                 _store(cookies, cookie, safe=parts.scheme == "https")
         cookies = [cookie for cookie in cookies if cookie.expires > now]
         size = sum(cookie.size for cookie in cookies)
         while len(cookies) > self._settings.per_site or size > self._settings.site_size:
             size -= cookies.pop(0).size
+        if taken:
+            self._put(site, cookies)
+        return tuple(taken)
+
+    def save(self) -> bytes:
+        """All cookies, for `load`. What did not change since the last time costs next to nothing."""
+        for site, cookies in self._sites.items():
+            if site not in self._saved:
+                self._saved[site] = json.dumps([site, cookies]).encode()
+        return b"\n".join(self._saved[site] for site in self._sites)
+
+    def load(self, saved: bytes) -> None:
+        """Take back what `save` gave.
+
+        >>> from barkspider.url import split
+        >>> jar, other = (CookieJar(Cookies(), Domains(private=True)) for _ in range(2))
+        >>> jar.take(split("http://example.com/"), ["id=7"], now=0.0)
+        ('id=7',)
+        >>> other.load(jar.save()); other.header(split("http://example.com/"), now=0.0)
+        'id=7'
+        """
+        for line in saved.splitlines():
+            site, cookies = json.loads(line)
+            self._put(site, [_Cookie(*cookie) for cookie in cookies])
+
+    def _put(self, site: str, cookies: list[_Cookie]) -> None:
+        """Remember the cookies of the site that was used last, and forget another if there are too many."""
+        self._saved.pop(site, None)
         if not cookies:
             self._sites.pop(site, None)
             return
         self._sites[site] = cookies
         self._sites.move_to_end(site)
         if len(self._sites) > self._settings.sites:
-            self._sites.popitem(last=False)
+            oldest, _ = self._sites.popitem(last=False)
+            self._saved.pop(oldest, None)
 
     def validate(self) -> None:
         """Check the invariants; for tests."""
         assert len(self._sites) <= self._settings.sites
+        assert self._saved.keys() <= self._sites.keys()
         for site, cookies in self._sites.items():
             assert 0 < len(cookies) <= self._settings.per_site
             assert sum(cookie.size for cookie in cookies) <= self._settings.site_size

@@ -31,6 +31,7 @@ class Response:
     """The end of one fetch: the exchange, what was sent, and the body without its encodings.
 
     `decoded` says whether the encodings came off whole; if not, `body` is as far as they did, or as sent.
+    `cookies` are the values of Set-Cookie that were taken.
     """
 
     url: str
@@ -39,6 +40,7 @@ class Response:
     exchange: Exchange
     body: bytes
     decoded: bool
+    cookies: tuple[str, ...] = ()
 
     @property
     def whole(self) -> bool:
@@ -57,7 +59,7 @@ class Fetcher:
         self.rules = AddressRules(settings.network, settings.agent.contact)
         self._resolver = Resolver(settings.dns, self.rules)
         self._headers = common_headers(settings)
-        self._cookies = CookieJar(
+        self.cookies = CookieJar(
             settings.cookies, Domains(private=True)
         )  # users of a hosting domain are kept apart
         self._tls = _tls_context(settings)
@@ -85,14 +87,14 @@ class Fetcher:
         parts = split(url)
         default = 443 if parts.scheme == "https" else 80
         authority = parts.host if parts.port == default else f"{parts.host}:{parts.port}"
-        cookie = self._cookies.header(parts, time.time())
+        cookie = self.cookies.header(parts, time.time())
         request = request_bytes(authority, parts.target, self._headers, cookie, validators)
         exchange = await self._exchange(parts, address, request, any_type)
-        self._cookies.take(parts, exchange.all_headers(b"set-cookie"), time.time())
+        cookies = self.cookies.take(parts, exchange.all_headers(b"set-cookie"), time.time())
         body, decoded = exchange.body, True
         if exchange.status not in REDIRECTS:  # nobody reads those
             body, decoded = decode(body, exchange.header(b"content-encoding"), self._settings)
-        return Response(url, address, request, exchange, body, decoded)
+        return Response(url, address, request, exchange, body, decoded, cookies)
 
     async def aclose(self) -> None:
         """Hang up everywhere."""

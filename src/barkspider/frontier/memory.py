@@ -50,10 +50,6 @@ class Trails:
         """Give out the trail of a URL; an empty one when there is none."""
         return self._trails.pop(key, ()) if self._trails else ()
 
-    def keys(self) -> frozenset[int]:
-        """The URLs that have one."""
-        return frozenset(self._trails)
-
     def save(self) -> npt.NDArray[np.uint64]:
         """All of them: key, length, and the keys of the trail, one after the other."""
         flat = [number for key, trail in self._trails.items() for number in (key, len(trail), *trail)]

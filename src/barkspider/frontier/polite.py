@@ -80,7 +80,6 @@ class PoliteFrontier(ABC):
         self._delays = Delays(env, folder, state=state("queues/Q_W"))
         self._off: list[tuple[float, UrlRow]] = []  # on its way to Q_W: rows are written in batches
         self._trails = Trails()
-        self._led_before: frozenset[int] = frozenset()  # URLs to which redirects led an earlier run
         self._contents = KeySet()
         self._done: Counter[tuple[int, int, int]] = Counter()  # see `_form`
         self._of_hosts: Counter[int] = Counter()  # URLs taken, by host, if that is limited
@@ -97,8 +96,6 @@ class PoliteFrontier(ABC):
 
     def step(self, now: float, outcomes: Sequence[Outcome]) -> tuple[list[Instruction], float]:
         """Apply the outcomes in order, then give out what may be done at this moment."""
-        if not self._begun:
-            self._led_before = self._trails.keys()
         self._now, self._begun = now, True
         for outcome in outcomes:
             if isinstance(outcome, PageFetched):
@@ -291,18 +288,13 @@ class PoliteFrontier(ABC):
         Returns the outcome unchanged when it was dealt with, or as a failure to be counted.
         """
         source, target = outcome.asked.row, redirect.row
-        # The cookies with which it was to be fetched went with an earlier run (see `_put`): it begins anew.
-        anew = bool(source.flags & Flag.EXACT) and not outcome.asked.trail
-        if anew:
-            target = target._replace(hops=1)
         if target.hops > self._settings.limits.redirects:
             return replace(outcome, redirect=None, failure="too_many_redirects")
         trail = (*outcome.asked.trail, source.key)
-        if target.key in trail or anew:
-            if source.flags & Flag.EXACT and not anew:
+        if target.key in trail:
+            if source.flags & Flag.EXACT:
                 return replace(outcome, redirect=None, failure="redirect_loop")
-            if target.key in trail:
-                target = target._replace(url=redirect.exact, flags=target.flags | Flag.EXACT)
+            target = target._replace(url=redirect.exact, flags=target.flags | Flag.EXACT)
             if again:
                 self.counters.ahead += 1
                 self._put_off(now, target, trail)
@@ -344,8 +336,6 @@ class PoliteFrontier(ABC):
             self.counters.ahead -= 1
             return  # its trail may be that of another form that waits
         trail = self._trails.pop(row.key)
-        if row.flags & Flag.EXACT and row.key in self._led_before:
-            trail = ()
         if self._begun:
             self._ready.put(row, now, trail, budget)
         else:  # it may turn out to be done

@@ -1,0 +1,41 @@
+"""Cookies that survive the end of a process: a snapshot with each checkpoint, and outcomes tell of those since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from barkspider.core.events import FetchRobots, PageFetched, RobotsFetched
+from barkspider.fetch import CookieJar
+from barkspider.storage.env import Env
+from barkspider.storage.snapshot import Snapshot
+from barkspider.url import split
+
+_NAME, _SITES = "cookies", "sites"
+
+
+class KeptCookies:
+    """A `Structure` around the jar of a fetcher. One thread."""
+
+    name = _NAME
+
+    def __init__(self, env: Env, folder: Path, jar: CookieJar, state: dict[str, Any] | None) -> None:
+        """Fills the jar from the last checkpoint."""
+        self._jar = jar
+        self._snapshot = Snapshot(env, folder, _NAME, state)
+        if state is not None:
+            jar.load(self._snapshot.read()[1][_SITES])
+
+    def replay(self, time: float, outcome: PageFetched | RobotsFetched) -> None:
+        """Take the cookies of an outcome of an earlier run."""
+        asked = outcome.asked
+        url = asked.url if isinstance(asked, FetchRobots) else asked.row.url.decode()
+        self._jar.take(split(url), outcome.cookies, time)
+
+    def prepare(self) -> dict[str, Any]:
+        """See `core.events.Structure`."""
+        return self._snapshot.write({}, {_SITES: self._jar.save()})
+
+    def committed(self) -> None:
+        """See `core.events.Structure`."""
+        self._snapshot.committed()
