@@ -21,8 +21,9 @@ $(READY): requirements.lock pyproject.toml
 demo: setup
 	$(BIN)/barkspider demo
 
+# A process for each core, and whole files to each, because what is dear to make is made once a file.
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 8 --dist loadfile
 
 check: setup
 	$(BIN)/ruff format --check src tests benchmarks

@@ -288,7 +288,7 @@ def test_an_end_without_a_commit_derives_nothing_that_recovery_would_take_back(t
     again.page(2, content=0)
     again.close()
     again.check()
-    pages = ask(Env(), again.archive_folder, "SELECT url, duplicate_of FROM pages").to_pylist()
+    pages = ask(Env(), again.archive_folder, "SELECT url, duplicate_of FROM pages ORDER BY url").to_pylist()
     assert [tuple(row.values()) for row in pages] == [
         ("http://a.example/0", None),
         ("http://a.example/2", KEYS.of("http://a.example/0")),

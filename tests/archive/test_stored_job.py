@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ from warcio.checker import Checker
 import barkspider
 from barkspider import JobError, StoredJob, UsageError, crawl, load_settings, open_job
 from barkspider.archive.cdxj import parse_line
-from barkspider.synthweb import WebSpec, running_web
+from barkspider.synthweb import RunningWeb, WebSpec, running_web
 from tests.archive.jobs import BODY, PAGES, make_job
 from tests.engine.warcs import check_warcs
 
@@ -95,25 +96,31 @@ def test_a_revisit_whose_original_is_gone_shows_its_header(tmp_path: Path) -> No
     assert (page.status, page.body, page.revisit) == (200, b"", True)
 
 
+@pytest.fixture(scope="module")
+def served() -> Iterator[RunningWeb]:
+    spec = WebSpec(seed=3, pages=300, page_bytes=3_000, hazards=frozenset(("mirrors", "redirects")))
+    with running_web(spec) as web:
+        yield web
+
+
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
 def test_a_whole_crawl_passes_the_checks_of_the_field(
-    tmp_path: Path, compression: str, capsys: pytest.CaptureFixture[str]
+    served: RunningWeb, tmp_path: Path, compression: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    spec = WebSpec(seed=3, pages=300, page_bytes=3_000, hazards=frozenset(("mirrors", "redirects")))
-    with running_web(spec) as served:
-        options = [f"{name}={value}" for name, value in served.settings().items()]
-        options += [
-            "scope.level=web",
-            "politeness.host_delay=1ms",
-            "politeness.server_delay=0s",
-            "limits.pages=150",
-        ]
-        options += [f"archive.compression={compression}", "archive.warc_size=100KB", "archive.metadata=true"]
-        statistics = crawl(
-            [*served.web.seeds(2), *served.web.hazards["mirrors"].entries()],
-            tmp_path / "job",
-            load_settings(options=options),
-        )
+    options = [f"{name}={value}" for name, value in served.settings().items()]
+    options += [
+        "scope.level=web",
+        "politeness.host_delay=1ms",
+        "politeness.server_delay=0s",
+        "limits.pages=150",
+        "memory=64MB",
+    ]
+    options += [f"archive.compression={compression}", "archive.warc_size=100KB", "archive.metadata=true"]
+    statistics = crawl(
+        [*served.web.seeds(2), *served.web.hazards["mirrors"].entries()],
+        tmp_path / "job",
+        load_settings(options=options),
+    )
     folder, job = tmp_path / "job" / "archive", open_job(tmp_path / "job")
     names = sorted(path.name for path in folder.iterdir())
     assert not [name for name in names if name.endswith((".open", ".new"))]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from barkspider import open_job
+from barkspider import crawl, load_settings, open_job
 from barkspider.archive import valid_length
 from barkspider.cli import main
 from barkspider.synthweb import WebSpec, running_web
@@ -166,27 +166,23 @@ def test_a_killed_crawl_can_be_read_up_to_its_last_record(tmp_path: Path) -> Non
             "politeness.host_delay": "1ms",
             "politeness.server_delay": "0s",
             "scope.level": "web",
+            "memory": "64MB",
         }
-        options = [part for name, value in chosen.items() for part in ("--set", f"{name}={value}")]
-        command = [
-            sys.executable,
-            "-m",
-            "barkspider.cli",
-            "crawl",
-            *served.web.seeds(1),
-            "--job",
-            "j",
-            *options,
-        ]
-        process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
+        settings = load_settings(options=[f"{name}={value}" for name, value in chosen.items()])
+        child = os.fork()
+        if not child:
+            try:
+                crawl(served.web.seeds(1), tmp_path / "j", settings)
+            finally:
+                os._exit(1)  # it was to be killed
         try:
             limit = time.monotonic() + 60
             while sum(path.stat().st_size for path in tmp_path.glob("j/archive/pages-*.open")) < 100_000:
                 assert time.monotonic() < limit
                 time.sleep(0.02)
         finally:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
     (left,) = (tmp_path / "j" / "archive").glob("pages-*.open")
     assert 0 < valid_length(left) <= left.stat().st_size
     pages = list(open_job(tmp_path / "j").pages())

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import pytest
 
 from barkspider.synthweb import RunningWeb, WebSpec, parse_hazards, running_web
 from barkspider.url import RobotsRules, origin
+from tests.cli.test_usage import run
 
-PROGRAM = [sys.executable, "-m", "barkspider.cli", "fetch"]
+
+class Done(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    output: bytes
+    errors: bytes
+
+
+Command = Callable[..., Done]
 
 
 @pytest.fixture(scope="module")
@@ -24,16 +33,28 @@ def served() -> Iterator[RunningWeb]:
         yield web
 
 
-def fetch(served: RunningWeb, url: str, *options: str) -> subprocess.CompletedProcess[bytes]:
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Command:
+    """`barkspider fetch` with these arguments."""
+
+    def done(*arguments: str) -> Done:
+        return Done(run(monkeypatch, "fetch", *arguments), *capfdbinary.readouterr())
+
+    return done
+
+
+@pytest.fixture
+def fetch(served: RunningWeb, command: Command) -> Command:
+    """The same, with the settings that find the synthetic web."""
     chosen = [part for name, value in served.settings().items() for part in ("--set", f"{name}={value}")]
-    return subprocess.run([*PROGRAM, url, *options, *chosen], capture_output=True, timeout=60)
+    return lambda *arguments: command(*arguments, *chosen)
 
 
-def test_every_step_is_shown(served: RunningWeb) -> None:
+def test_every_step_is_shown(served: RunningWeb, fetch: Command) -> None:
     url = served.web.seeds(1)[0].replace("http://", "https://")
-    done = fetch(served, url)
-    text = done.stdout.decode()
-    assert done.returncode == 0
+    done = fetch(url)
+    text = done.output.decode()
+    assert done.code == 0
     for begin in (
         "name       127.",
         "robots     allowed",
@@ -45,9 +66,9 @@ def test_every_step_is_shown(served: RunningWeb) -> None:
     assert text.splitlines()[-1] == "outcome    ok"
 
 
-def test_for_programs_it_is_one_object(served: RunningWeb) -> None:
+def test_for_programs_it_is_one_object(served: RunningWeb, fetch: Command) -> None:
     url = served.web.seeds(1)[0].replace("http://", "https://")
-    found = json.loads(fetch(served, url, "--json").stdout)
+    found = json.loads(fetch(url, "--json").output)
     assert (found["outcome"], found["status"], found["robots"]["allowed"]) == ("ok", 200, True)
     assert set(found["seconds"]) == {"dns", "connect", "tls", "first_byte", "body"}
     assert min(found["seconds"].values()) >= 0
@@ -56,16 +77,16 @@ def test_for_programs_it_is_one_object(served: RunningWeb) -> None:
     assert found["bytes"] > 0
 
 
-def test_the_body_goes_to_the_output_alone(served: RunningWeb) -> None:
+def test_the_body_goes_to_the_output_alone(served: RunningWeb, fetch: Command) -> None:
     url = served.web.seeds(1)[0]
-    done = fetch(served, url, "--body")
-    assert done.stdout == served.web.page(url).body
-    assert b"outcome    ok" in done.stderr
+    done = fetch(url, "--body")
+    assert done.output == served.web.page(url).body
+    assert b"outcome    ok" in done.errors
 
 
-def test_a_redirect_is_shown_and_not_followed(served: RunningWeb) -> None:
+def test_a_redirect_is_shown_and_not_followed(served: RunningWeb, fetch: Command) -> None:
     url = served.web.hazards["redirects"].entries()[1]
-    found = json.loads(fetch(served, url, "--json").stdout)
+    found = json.loads(fetch(url, "--json").output)
     assert (found["outcome"], found["redirect"]) == ("redirect", url + "index.html")
 
 
@@ -77,7 +98,7 @@ def test_a_redirect_is_shown_and_not_followed(served: RunningWeb) -> None:
         ("HTTP/1.1 000 Odd\r\n\r\n", "protocol_error"),
     ],
 )
-def test_an_odd_answer_is_shown_and_leads_nowhere(answer: str, outcome: str) -> None:
+def test_an_odd_answer_is_shown_and_leads_nowhere(command: Command, answer: str, outcome: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
 
@@ -90,44 +111,38 @@ def test_an_odd_answer_is_shown_and_leads_nowhere(answer: str, outcome: str) -> 
         robots, page = threading.Thread(target=serve), threading.Thread(target=serve)
         robots.start()
         page.start()
-        done = subprocess.run(
-            [*PROGRAM, url, "--json", "--ignore-robots", "--allow-network", "127.0.0.0/8"],
-            capture_output=True,
-            timeout=60,
-        )
+        done = command(url, "--json", "--ignore-robots", "--allow-network", "127.0.0.0/8")
         robots.join()
         page.join()
-    found = json.loads(done.stdout)
-    assert (found["outcome"], found["redirect"], done.stderr) == (outcome, "", b"")
+    found = json.loads(done.output)
+    assert (found["outcome"], found["redirect"], done.errors) == (outcome, "", b"")
 
 
-def test_a_robots_txt_that_cannot_be_had_says_why() -> None:
-    done = subprocess.run(
-        [*PROGRAM, "http://127.0.0.1:1/", "--allow-network", "127.0.0.0/8"], capture_output=True, timeout=60
-    )
-    assert b"robots.txt: connect_failed)\n           Connection refused\n" in done.stdout
-    assert done.stdout.endswith(b"outcome    refused_robots_unreachable\n")
+def test_a_robots_txt_that_cannot_be_had_says_why(command: Command) -> None:
+    done = command("http://127.0.0.1:1/", "--allow-network", "127.0.0.0/8")
+    assert b"robots.txt: connect_failed)\n           Connection refused\n" in done.output
+    assert done.output.endswith(b"outcome    refused_robots_unreachable\n")
 
 
-def test_no_such_name_is_an_outcome_and_exit_code_1(served: RunningWeb) -> None:
-    done = fetch(served, "http://no-such-name.example/")
-    assert (done.returncode, done.stdout.decode().splitlines()[-1]) == (1, "outcome    dns_no_name")
+def test_no_such_name_is_an_outcome_and_exit_code_1(fetch: Command) -> None:
+    done = fetch("http://no-such-name.example/")
+    assert (done.code, done.output.decode().splitlines()[-1]) == (1, "outcome    dns_no_name")
 
 
 @pytest.mark.parametrize("url", ["ftp://example.org/", "no url", "http://10.0.0.1/"])
-def test_what_cannot_be_fetched_gets_one_line(served: RunningWeb, url: str) -> None:
-    done = fetch(served, url)
-    assert done.returncode == 2
-    assert done.stderr.decode().startswith("barkspider: ")
-    assert done.stderr.count(b"\n") == 1
+def test_what_cannot_be_fetched_gets_one_line(fetch: Command, url: str) -> None:
+    done = fetch(url)
+    assert done.code == 2
+    assert done.errors.decode().startswith("barkspider: ")
+    assert done.errors.count(b"\n") == 1
 
 
-def test_what_robots_txt_forbids_is_not_asked_for(served: RunningWeb) -> None:
+def test_what_robots_txt_forbids_is_not_asked_for(served: RunningWeb, fetch: Command) -> None:
     forbidden = next(filter(None, (_forbidden(served, url) for url in served.web.seeds(200))))
-    found = json.loads(fetch(served, forbidden, "--json").stdout)
+    found = json.loads(fetch(forbidden, "--json").output)
     verdict = (found["outcome"], found["robots"]["allowed"], "request" in found)
     assert verdict == ("refused_robots", False, False)
-    found = json.loads(fetch(served, forbidden, "--json", "--ignore-robots").stdout)
+    found = json.loads(fetch(forbidden, "--json", "--ignore-robots").output)
     assert (found["robots"]["allowed"], "request" in found) == (False, True)
 
 

@@ -1,4 +1,4 @@
-"""The program as a user runs it, in processes of its own: a crawl, Ctrl-C, a second Ctrl-C, SIGTERM."""
+"""The program as a user runs it: a crawl; in processes of its own signals, closed streams, a full disk."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import pytest
 
 from barkspider.core.load import load_settings
 from barkspider.synthweb import RunningWeb, WebSpec, running_web
+from tests.cli.test_usage import run
 from tests.engine.warcs import archived, check_warcs
 
 PROGRAM = [sys.executable, "-m", "barkspider.cli"]
@@ -35,6 +36,8 @@ def options(served: RunningWeb) -> list[str]:
         "politeness.host_delay": "5ms",
         "politeness.server_delay": "0s",
         "scope.level": "web",
+        "memory": "64MB",
+        "archive.recent_digests": "1000",
     }
     return [part for name, value in chosen.items() for part in ("--set", f"{name}={value}")]
 
@@ -60,12 +63,14 @@ def wait_for(path: Path, pattern: str) -> None:
         time.sleep(0.05)
 
 
-def test_a_crawl_with_limits(served: RunningWeb, tmp_path: Path) -> None:
-    seed = served.web.seeds(1)[0]
-    code, output, errors = end(
-        start("crawl", seed, "--pages", "50", "--json", "--job", "j", *options(served), folder=tmp_path)
-    )
-    assert (code, errors) == (0, "")
+def test_a_crawl_with_limits(
+    served: RunningWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    chosen = ("--pages", "50", "--json", "--job", "j", *options(served))
+    assert run(monkeypatch, "crawl", served.web.seeds(1)[0], *chosen) == 0
+    output, errors = capsys.readouterr()
+    assert errors == ""
     summary: dict[str, Any] = json.loads(output)
     keys = [
         "pages",
@@ -89,22 +94,15 @@ def test_a_crawl_with_limits(served: RunningWeb, tmp_path: Path) -> None:
     assert again.politeness.host_delay == 0.005
 
 
-def test_a_summary_for_people(served: RunningWeb, tmp_path: Path) -> None:
+def test_a_summary_for_people(
+    served: RunningWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "seeds.txt").write_text("\n".join(served.web.seeds(3)))
-    code, output, errors = end(
-        start(
-            "crawl",
-            "--seeds",
-            "seeds.txt",
-            "--depth",
-            "1",
-            "--pages",
-            "20",
-            *options(served),
-            folder=tmp_path,
-        )
-    )
-    assert (code, errors) == (0, "")
+    chosen = ("--seeds", "seeds.txt", "--depth", "1", "--pages", "20", *options(served))
+    assert run(monkeypatch, "crawl", *chosen) == 0
+    output, errors = capsys.readouterr()
+    assert errors == ""
     assert "pages" in output
     assert "20 in" in output
     (job,) = (tmp_path / "jobs").iterdir()

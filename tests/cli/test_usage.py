@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import socket
 import sys
 from pathlib import Path
 
@@ -138,12 +140,23 @@ def test_a_crawl_that_gets_nothing_says_so(
     assert "no page could be fetched (out of scope: port 1)" in capsys.readouterr().err
 
 
+def test_a_crawl_leaves_the_collector_of_garbage_as_it_was(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = gc.get_threshold(), gc.get_freeze_count()
+    assert run(monkeypatch, "crawl", "http://127.0.0.1:9/", "--allow-network", "127.0.0.0/8") == 1
+    assert (gc.get_threshold(), gc.get_freeze_count()) == before
+
+
 def test_a_crawl_without_a_page_names_the_reason(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    nobody = ("http://127.0.0.1:8099/", "--allow-network", "127.0.0.0/8", "--for", "300ms")
-    assert run(monkeypatch, "crawl", *nobody) == 1
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # so that nobody listens there
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+        assert run(monkeypatch, "crawl", url, "--allow-network", "127.0.0.0/8", "--for", "300ms") == 1
     assert "no page could be fetched (robots.txt: connect_failed 1)" in capsys.readouterr().err
 
 

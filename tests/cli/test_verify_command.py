@@ -34,6 +34,7 @@ def options(served: RunningWeb, *more: str) -> list[str]:
         "scope.level": "web",
         "seed": "4",
         "memory": "64MB",
+        "archive.recent_digests": "1000",
     }
     return [*(f"{name}={value}" for name, value in chosen.items()), *more]
 

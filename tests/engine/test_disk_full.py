@@ -35,6 +35,7 @@ def options(served: RunningWeb) -> list[str]:
         "scope.level": "web",
         "seed": "5",
         "memory": "64MB",
+        "archive.recent_digests": "1000",
         "checkpoint": "150ms",
     }
     return [f"{name}={value}" for name, value in chosen.items()]

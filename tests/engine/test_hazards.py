@@ -31,6 +31,8 @@ SHORT = [
     "limits.grace=0s",
     "limits.time=20s",
     "seed=9",
+    "memory=64MB",
+    "archive.recent_digests=1000",
 ]
 
 

@@ -35,6 +35,7 @@ def begin(served: RunningWeb, job: Path, *more: str) -> Statistics:
         "scope.level": "web",
         "seed": "5",
         "memory": "64MB",
+        "archive.recent_digests": "1000",
         "checkpoint": "100ms",
     }
     options = [*(f"{name}={value}" for name, value in chosen.items()), *more]

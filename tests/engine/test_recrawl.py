@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -30,6 +30,8 @@ SPEC = {"seed": 3, "pages": 200, "page_bytes": 2_000, "crawl_delay": 0.02}
 OPTIONS = [
     "scope.level=web",
     "seed=5",
+    "memory=64MB",
+    "archive.recent_digests=1000",
     "budget.base=3",
     "politeness.host_delay=5ms",
     "politeness.server_delay=0s",
@@ -159,18 +161,19 @@ def test_a_recrawl_that_is_killed_is_gone_on_with_and_fetches_each_page_once(
     job, seen = _copy(crawled, tmp_path), len(_requests(after))
     pages = set(archived(job, "pages"))
     ordered = time.time()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "barkspider.cli", *_arguments(job, after), "--set", "checkpoint=200ms"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    child = os.fork()
+    if not child:
+        try:
+            with pytest.MonkeyPatch.context() as patch:
+                _main(patch, *_arguments(job, after), "--set", "checkpoint=200ms")
+        finally:
+            os._exit(1)  # it was to be killed
     try:
-        _wait_for_requests(after, seen + len(pages) // 2, process)
+        _wait_for_requests(after, seen + len(pages) // 2)
     finally:
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    assert process.returncode == -signal.SIGKILL
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
     assert [problem for problem in verify_job(job) if problem.kind == "damage"] == []
     held = Job.open(job, Env())
     assert fetch_again(held, ordered) == (0, True)  # what is queued is not asked for twice
@@ -262,7 +265,8 @@ def _requests(web: RunningWeb) -> list[Entry]:
     return read_log(web.log_path)
 
 
-def _wait_for_requests(web: RunningWeb, count: int, process: subprocess.Popen[str]) -> None:
+def _wait_for_requests(web: RunningWeb, count: int) -> None:
     limit = time.monotonic() + _LONG
-    while len(_requests(web)) < count and process.poll() is None and time.monotonic() < limit:
+    while len(_requests(web)) < count:
+        assert time.monotonic() < limit
         time.sleep(0.005)

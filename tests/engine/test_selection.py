@@ -52,7 +52,7 @@ def port() -> Iterator[int]:
 def run(port: int, job: Path, *options: str) -> tuple[set[str], dict[str, int]]:
     """The paths that are in the archive, and how many pages were rejected by reason."""
     chosen = ["network.allow=127.0.0.0/8", "politeness.host_delay=0s", "politeness.server_delay=0s"]
-    settings = load_settings(options=[*chosen, "politeness.slow_factor=0", *options])
+    settings = load_settings(options=[*chosen, "politeness.slow_factor=0", "memory=64MB", *options])
     statistics = crawl([f"http://127.0.0.1:{port}/"], job, settings)
     kept = {"/" + page.url.split("/", 3)[3] for page in open_job(job).pages() if page.status == 200}
     return kept, statistics.rejected

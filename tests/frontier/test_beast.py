@@ -389,7 +389,7 @@ class Machine(RuleBasedStateMachine):
 def test_every_url_comes_out_once_and_no_queue_exceeds_a_budget() -> None:
     case = Machine.TestCase
     case.settings = settings(
-        max_examples=250, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+        max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
     )
     case().runTest()
 

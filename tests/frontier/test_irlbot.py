@@ -23,7 +23,11 @@ def irlbot(tmp_path: Path) -> Iterator[Make]:
     made = []
 
     def make(**changes: Any) -> Irlbot:
-        names = {"seed": 1, **{name.replace("__", "."): value for name, value in changes.items()}}
+        names = {
+            "seed": 1,
+            "memory": "64MB",
+            **{name.replace("__", "."): value for name, value in changes.items()},
+        }
         made.append(
             Irlbot(load_settings(overrides=names), Env(), tmp_path / str(len(made)), background=False)
         )

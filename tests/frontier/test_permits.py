@@ -475,7 +475,7 @@ events = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(events, max_size=40))
 def test_every_url_comes_out_once_with_rules_that_hold_whatever_happens(script: list[Any]) -> None:
     machine = Machine()

@@ -287,7 +287,7 @@ def random_answer(random: Random, asked: FetchPage) -> PageFetched:
     return PageFetched(asked, status, f"http_{status}", True, after, seconds=seconds)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.integers(1, 8),
     st.integers(1, 4),

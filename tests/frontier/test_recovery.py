@@ -30,6 +30,7 @@ from tests.frontier.virtual import Failure, VirtualWeb, batch, row
 
 Start = Callable[[Store, float | None], Irlbot | Sydney]
 FRONTIERS = ("irlbot", "sydney")
+SETTINGS = {"seed": 1, "memory": "64MB"}  # buffers are made anew after each kill
 
 
 def starter(kind: str, settings: Settings, folder: Path) -> Start:
@@ -121,7 +122,7 @@ def test_what_was_applied_is_not_asked_for_again(tmp_path: Path, kind: str, seed
         servers={f"h{number}.example": f"127.0.0.{number % 5}" for number in range(12)},
         latency=0.4,
     )
-    settings = load_settings(overrides={"seed": 1, "budget.base": 3})
+    settings = load_settings(overrides={**SETTINGS, "budget.base": 3})
     run = Run(web, starter(kind, settings, tmp_path), tmp_path, seed)
     frontier = run.crawl(batch(next(iter(pages)), flags=Flag.SEED), kills=15)
     assert run.kills >= 5
@@ -154,7 +155,7 @@ def test_redirects_retries_and_failures_survive(tmp_path: Path, kind: str, seed:
         pages[f"{url}index.html"] = []
     robots: dict[str, Any] = {"http://a5.example": "http://start.example/rules", "http://a11.example": 503}
     web = VirtualWeb(pages, robots=robots, latency=0.7)
-    settings = load_settings(overrides={"seed": 1})
+    settings = load_settings(overrides=SETTINGS)
     run = Run(web, starter(kind, settings, tmp_path), tmp_path, seed, often=0.15)
     frontier = run.crawl(batch("http://start.example/"), kills=12, commits=0.1)
     counters = frontier.counters
@@ -178,7 +179,7 @@ def test_a_parked_host_stays_parked(tmp_path: Path, kind: str) -> None:
         "http://b.example/": [],
     }
     web = VirtualWeb(pages)
-    settings = load_settings(overrides={"seed": 1})
+    settings = load_settings(overrides=SETTINGS)
     start = starter(kind, settings, tmp_path)
     store = Store.open(Env(), tmp_path)
     frontier = start(store, None)

@@ -48,7 +48,7 @@ def random_web(hosts: int, pages: int, links: int, seed: int) -> dict[str, list[
 @pytest.mark.parametrize("sample", [0, 1, 8, 16])
 @pytest.mark.parametrize("refetch", [False, True])
 def test_every_page_is_fetched_once(sydney: Make, sample: int, refetch: bool) -> None:
-    web = VirtualWeb(random_web(hosts=20, pages=1500, links=40, seed=3))
+    web = VirtualWeb(random_web(hosts=20, pages=500, links=40, seed=3))
     frontier = sydney(sydney__sample=sample, sydney__refetch=refetch)
     web.run(frontier, batch("http://h0.example/0", flags=Flag.SEED))
     fetched = web.fetched()
@@ -77,7 +77,7 @@ def hub_web(sites: int, pages: int) -> dict[str, list[str]]:
 
 
 def test_sampling_makes_the_largest_queue_smaller(sydney: Make) -> None:
-    pages = hub_web(sites=50, pages=80)
+    pages = hub_web(sites=30, pages=60)
     largest = {}
     for sample in (0, 8, 16):
         frontier = sydney(sydney__sample=sample)
@@ -105,7 +105,7 @@ def test_delays_hold_whatever_the_web(
     sample: int,
     seed: int,
 ) -> None:
-    pages: dict[str, Any] = random_web(hosts, 60, 10, seed)
+    pages: dict[str, Any] = random_web(hosts, 40, 10, seed)
     for number, url in enumerate(pages):
         if number % 17 == 5:
             pages[url] = Failure("timeout_headers", times=1)

@@ -6,6 +6,7 @@ import heapq
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import count
 
 from barkspider.core.events import (
@@ -27,10 +28,14 @@ from barkspider.url import Domains, Keys, split
 KEYS, DOMAINS = Keys(1), Domains()
 
 
-def row(url: str, depth: int = 0, flags: int = 0, hops: int = 0) -> UrlRow:
+@cache
+def _keys(url: str) -> tuple[int, int, int]:
     host = split(url).host
-    keys = (KEYS.of(url), KEYS.of(host), KEYS.of(DOMAINS.pay_level(host)))
-    return UrlRow(*keys, depth, hops, 0, flags, url.encode())
+    return KEYS.of(url), KEYS.of(host), KEYS.of(DOMAINS.pay_level(host))
+
+
+def row(url: str, depth: int = 0, flags: int = 0, hops: int = 0) -> UrlRow:
+    return UrlRow(*_keys(url), depth, hops, 0, flags, url.encode())
 
 
 def batch(*urls: str, depth: int = 0, flags: int = 0) -> UrlBatch:

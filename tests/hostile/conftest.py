@@ -30,6 +30,9 @@ QUICK = [
     "politeness.slow_factor=0",
     *("politeness.retries=1", "politeness.park_time=100ms", "politeness.max_crawl_delay=1s"),
     *("limits.grace=0s", "limits.time=10s", "scope.level=web", "seed=7"),
+    # Tables of a fixed size are no cost of a hazard: by default those of digests alone may take 64 MB, or not, as
+    # the allocator gives memory that was used before.
+    *("memory=64MB", "archive.recent_digests=1000"),
 ]
 _PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "ftp_proxy", "socks_proxy")
 _WARM = Hazard(

@@ -1,4 +1,7 @@
-"""Each hazard, one by one: what must come out, and what it may cost at most."""
+"""Each hazard, one by one: what must come out, and what it may cost at most; and the cases of llhttp's own tests.
+
+All are in one file because they look at one meeting with them (`met`), and a process of tests has whole files.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,32 @@ import pytest
 
 from tests.hostile.conftest import Met
 from tests.hostile.hazard import Hazard
+from tests.hostile.llhttp import RIGHT, WRONG
 from tests.hostile.table import CRAWLS, FETCHES
 
 _MOST_MEMORY = 64 << 20
 # A multiple of what any hazard costs, and a fraction of what one costs whose work grows with its square.
 _MOST_CPU = 2.0
+# By the number of its line, what each case of llhttp comes to that is no error to it; all others are a page.
+_OUTCOMES = {
+    **dict.fromkeys((163, 165, 175, 176, 215, 221), "protocol_error"),  # bytes after the end of the message
+    **dict.fromkeys((217, 218), "protocol_error"),  # RTSP and ICE
+    **dict.fromkeys((236, 237, 238), "ok or cut_disconnect or protocol_error"),  # chunked, but not at last
+    **dict.fromkeys((178, 181, 182, 242), "cut_disconnect"),
+    **dict.fromkeys((223, 228), "redirect"),
+    **dict.fromkeys((177, 222), "http_404"),
+    231: "http_500",
+}
+
+_llhttp = pytest.mark.skipif(not WRONG, reason="the cases are in ../shared/data, which is not there")
 
 
 def _titles(hazards: list[Hazard]) -> list[str]:
     return [hazard.title for hazard in hazards]
+
+
+def _names(hazards: list[Hazard]) -> list[str]:
+    return [hazard.name for hazard in hazards]
 
 
 def test_the_table_has_every_hazard_of_servers_names_and_robots() -> None:
@@ -63,3 +83,21 @@ def test_no_request_ever_carried_a_password(met: Met) -> None:
     for request in met.server.requests:
         assert not request.header("authorization"), request
         assert not request.header("proxy-authorization"), request
+
+
+@_llhttp
+def test_no_case_of_llhttp_is_missing() -> None:
+    assert (len(WRONG), len(RIGHT)) == (26, 49)
+
+
+@_llhttp
+@pytest.mark.parametrize("case", WRONG, ids=_names(WRONG))
+def test_an_error_to_llhttp_is_a_protocol_error(met: Met, case: Hazard) -> None:
+    assert met.of(case)["outcome"] == "protocol_error"
+
+
+@_llhttp
+@pytest.mark.parametrize("case", RIGHT, ids=_names(RIGHT))
+def test_what_is_no_error_to_llhttp_ends_as_it_should(met: Met, case: Hazard) -> None:
+    number = int(case.name.split()[1])
+    assert met.of(case)["outcome"] in _OUTCOMES.get(number, "ok").split(" or ")

@@ -33,7 +33,7 @@ def _crawl(job: Path, *options: str) -> Statistics:
             f"network.ports=127.66.1.0/24:80={server.http_port},127.77.0.0/24:80={port}",
             f"dns.servers=127.0.0.1:{server.dns_port}",
             *("fetch.in_flight=300", "politeness.host_delay=1ms", "politeness.server_delay=0s"),
-            *("politeness.retries=0", "limits.time=20s", "limits.grace=0s"),
+            *("politeness.retries=0", "limits.time=20s", "limits.grace=0s", "memory=64MB"),
         ]
         seeds = [f"http://{name}/" for name in (*NAMES, *GOOD)]
         return crawl(seeds, job, load_settings(options=[*found, *options]))

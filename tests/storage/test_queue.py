@@ -138,7 +138,7 @@ class QueueMachine(RuleBasedStateMachine):
 
 
 TestQueueMachine = QueueMachine.TestCase
-TestQueueMachine.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+TestQueueMachine.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 
 
 def urls(count: int) -> pa.Array:

@@ -51,10 +51,12 @@ def run_job(
     console = Console(stderr=as_json)
     # What was imported stays for good and the queues hold few cycles: rare collections save a tenth of the CPU.
     gc.freeze()
+    thresholds = gc.get_threshold()
     gc.set_threshold(50_000, 20, 20)
     try:
         return uvloop.run(_run(make, as_json, title, ends, console, known))
     finally:
+        gc.set_threshold(*thresholds)
         gc.unfreeze()  # modules that clean up at the end look for what is theirs
 
 
