@@ -186,17 +186,15 @@ def _texts() -> pa.Array:
 # Measuring.
 
 
+def _drum(folder: Path, ram: int, disk: int, front: int = 0) -> Drum:
+    sizing = Sizing.choose(ram, disk, aux=_STORED)
+    return Drum(Env(), folder, "seen", aux=True, output="unique", sizing=sizing, front=front)
+
+
 def _measure_drum(millions: int) -> dict[str, Any]:
     ram, disk, rows, _ = _SIZES[millions]
     with tempfile.TemporaryDirectory() as folder:
-        drum = Drum(
-            Env(),
-            Path(folder),
-            "seen",
-            aux=True,
-            output="unique",
-            sizing=Sizing.choose(ram, disk, aux=_STORED),
-        )
+        drum = _drum(Path(folder), ram, disk)
         keys = _known(millions * 1_000_000)
         drum.load((keys[at : at + (1 << 17)], None) for at in range(0, len(keys), 1 << 17))
         del keys
@@ -254,15 +252,7 @@ def _measure_overhead(_: int) -> dict[str, Any]:
     expected = irlbot.drum(UrlStream(rows, 1 / 9, known, _STORED), ram=1e18, disk=disk)
     for name, front in (("measured", 0), ("with_front", 4_000_000)):
         with tempfile.TemporaryDirectory() as folder:
-            drum = Drum(
-                Env(),
-                Path(folder),
-                "seen",
-                aux=True,
-                output="unique",
-                sizing=Sizing.choose(4_000_000, disk, aux=_STORED),
-                front=front,
-            )
+            drum = _drum(Path(folder), 4_000_000, disk, front)
             drum.load([(_known(known), None)])
             found = _drive(drum, _stream(known, rows), Path(folder), 1 << 20)
         figures[name] = found["alpha"]

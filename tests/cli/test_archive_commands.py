@@ -7,7 +7,6 @@ import io
 import json
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
@@ -17,9 +16,9 @@ import pytest
 
 from barkspider import crawl, load_settings, open_job
 from barkspider.archive import valid_length
-from barkspider.cli import main
 from barkspider.synthweb import WebSpec, running_web
 from tests.archive.jobs import BODY, PAGES, edges, make_job
+from tests.cli.program import complaint, run
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +26,6 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("jobs") / "job"
     make_job(folder)
     return str(folder)
-
-
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["barkspider", *arguments])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert isinstance(end.value.code, int)
-    return end.value.code
 
 
 @pytest.mark.parametrize(
@@ -68,11 +59,7 @@ def test_wrong_usage_gets_one_line_and_exit_code_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(monkeypatch, *(argument.replace("JOB", job) for argument in arguments)) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.count("\n") == 1
-    assert output.err.startswith("barkspider: ")
-    assert message in output.err
+    assert message in complaint(capsys)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from barkspider.engine import Job
 from barkspider.engine.ledger import Ledger
 from barkspider.engine.statistics import Tally
 from barkspider.storage.env import Env
-from tests.cli.test_usage import run
+from tests.cli.program import run
 from tests.engine.serving import serving
 
 NOW = 1_800_000_000.0
@@ -214,3 +216,11 @@ def test_each_command_has_an_example(
 ) -> None:
     assert run(monkeypatch, command, "--help") == 0
     assert f"Example: barkspider {command} jobs/mine" in capsys.readouterr().out
+
+
+def test_who_only_asks_does_not_wait_for_kernels_to_load(job: Path) -> None:
+    code = (
+        "import sys; from barkspider.cli.app import app; app(['status', sys.argv[1]], standalone_mode=False); "
+        "sys.exit(len({'numba', 'numpy', 'pyarrow', 'uvloop'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(job)], check=False).returncode == 0

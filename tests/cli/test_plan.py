@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from barkspider.cli import main
 from barkspider.core.load import dump_settings, load_settings
 from barkspider.core.settings import Settings
 from barkspider.engine.statistics import Statistics
+from tests.cli import program
 from tests.model.real_drum import counted
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
-    monkeypatch.setattr(sys, "argv", ["barkspider", "plan", *map(str, arguments)])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert isinstance(end.value.code, int)
-    return end.value.code
+    return program.run(monkeypatch, "plan", *arguments)
 
 
 STATISTICS: dict[str, Any] = {
@@ -123,10 +118,7 @@ def test_wrong_usage_gets_one_line_and_exit_code_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(monkeypatch, *arguments) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.count("\n") == 1
-    assert message in output.err
+    assert message in program.complaint(capsys)
 
 
 def test_the_statistics_of_a_crawl_have_what_a_plan_takes() -> None:

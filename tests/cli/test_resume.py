@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from barkspider.synthweb import RunningWeb, WebSpec, read_log, running_web
+from tests.cli.program import run
 from tests.cli.test_runs import end, start
-from tests.cli.test_usage import run
 from tests.engine.warcs import archived, check_warcs
 
 FAST = ("--set", "politeness.host_delay=5ms")

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import gc
 import socket
-import sys
 from pathlib import Path
 
 import pytest
 
-from barkspider.cli import main
 from barkspider.cli.crawl import read_seeds
 from barkspider.core.settings import Settings
 from barkspider.engine import Job
 from barkspider.storage.env import Env
-
-
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["barkspider", *arguments])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert isinstance(end.value.code, int)
-    return end.value.code
+from tests.cli.program import complaint, run
 
 
 @pytest.mark.parametrize(
@@ -62,11 +53,7 @@ def test_wrong_usage_gets_one_line_and_exit_code_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run(monkeypatch, *arguments) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.count("\n") == 1
-    assert output.err.startswith("barkspider: ")
-    assert message in output.err
+    assert message in complaint(capsys)
     assert list(tmp_path.iterdir()) == []
 
 

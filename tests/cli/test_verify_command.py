@@ -18,7 +18,7 @@ from barkspider import crawl, load_settings
 from barkspider.engine import verify_job
 from barkspider.engine.job import hold
 from barkspider.synthweb import RunningWeb, WebSpec, running_web
-from tests.cli.test_usage import run
+from tests.cli.program import run
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from barkspider.engine.crawl import Crawl
+from barkspider.engine.loop import Crawl
 from barkspider.storage.calls import Calls
 
 PHASES = ("recovery", "crawling", "checkpoint", "closing")

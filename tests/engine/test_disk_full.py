@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,11 +12,11 @@ import pytest
 import uvloop
 
 from barkspider import load_settings
-from barkspider.engine import Crawl, Job, resume
+from barkspider.engine import Crawl, Job, loop, resume
 from barkspider.storage.calls import Calls
 from barkspider.storage.env import Env
 from barkspider.synthweb import RunningWeb, WebSpec, read_log, running_web
-from tests.cli.test_usage import run
+from tests.cli.program import run
 from tests.engine.warcs import archived, check_warcs
 
 
@@ -65,7 +64,7 @@ async def _until(holds: Callable[[], object]) -> None:
 def test_a_crawl_pauses_while_there_is_no_room_and_goes_on_by_itself(
     served: RunningWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frontier: str
 ) -> None:
-    monkeypatch.setattr(sys.modules["barkspider.engine.crawl"], "_TICK", 0.02)
+    monkeypatch.setattr(loop, "_TICK", 0.02)
     assert served.log_path is not None
     log = served.log_path
     settings = load_settings(options=[*options(served), f"frontier={frontier}"])

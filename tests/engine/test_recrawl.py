@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -20,10 +19,10 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from barkspider import UsageError, crawl, load_settings
-from barkspider.cli import main
 from barkspider.engine import Job, fetch_again, open_job, resume, verify_job
 from barkspider.storage.env import Env
 from barkspider.synthweb import Entry, RunningWeb, WebSpec, read_log, running_web
+from tests.cli import program
 from tests.engine.warcs import archived, check_warcs
 
 SPEC = {"seed": 3, "pages": 200, "page_bytes": 2_000, "crawl_delay": 0.02}
@@ -86,7 +85,7 @@ def run(crawled: Path, after: RunningWeb, tmp_path_factory: pytest.TempPathFacto
     pages, ordered, seen = set(archived(job, "pages")), time.time(), len(_requests(after))
     printed = StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed):
-        assert _main(patch, *_arguments(job, after), "--json") == 0
+        assert program.run(patch, *_arguments(job, after), "--json") == 0
     changed = {url for url in pages if after.web.revision(after.web.page_id(url) or 0)}
     assert 0.3 < len(changed) / len(pages) < 0.7
     return Run(job, pages, changed, ordered, json.loads(printed.getvalue()), _requests(after)[seen:])
@@ -130,7 +129,7 @@ def test_what_is_shown_of_a_page_is_what_it_is_now(
     capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     for url, served in ((min(run.changed), after), (min(run.pages - run.changed), before)):
-        assert _main(monkeypatch, "show", str(run.job), url, "--body") == 0
+        assert program.run(monkeypatch, "show", str(run.job), url, "--body") == 0
         assert capfdbinary.readouterr().out == served.web.page(url).body
     stored = open_job(run.job)
     assert {url for url in run.pages if stored.page(url).revisit} == run.pages - run.changed
@@ -165,7 +164,7 @@ def test_a_recrawl_that_is_killed_is_gone_on_with_and_fetches_each_page_once(
     if not child:
         try:
             with pytest.MonkeyPatch.context() as patch:
-                _main(patch, *_arguments(job, after), "--set", "checkpoint=200ms")
+                program.run(patch, *_arguments(job, after), "--set", "checkpoint=200ms")
         finally:
             os._exit(1)  # it was to be killed
     try:
@@ -225,26 +224,18 @@ def test_nothing_older_a_job_in_use_and_wrong_durations_are_one_line(
     crawled: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     job = _copy(crawled, tmp_path)
-    assert _main(monkeypatch, "recrawl", str(job), "--older-than", "7d") == 0
+    assert program.run(monkeypatch, "recrawl", str(job), "--older-than", "7d") == 0
     assert capfd.readouterr().out == f"no page of {job} is older than 7d\n"
-    assert _main(monkeypatch, "recrawl", str(job), "--older-than", "7d", "--json") == 0
+    assert program.run(monkeypatch, "recrawl", str(job), "--older-than", "7d", "--json") == 0
     assert json.loads(capfd.readouterr().out) == {"job": str(job), "again": 0}
     held = Job.open(job, Env())
-    assert _main(monkeypatch, "recrawl", str(job), "--older-than", "0s") == 2
+    assert program.run(monkeypatch, "recrawl", str(job), "--older-than", "0s") == 2
     assert f"{job} is in use by another barkspider" in capfd.readouterr().err
     held.close()
     for wrong in ("a week", "-1d", ""):
-        assert _main(monkeypatch, "recrawl", str(job), "--older-than", wrong) == 2
+        assert program.run(monkeypatch, "recrawl", str(job), "--older-than", wrong) == 2
         (line,) = capfd.readouterr().err.splitlines()
         assert "is not a duration" in line
-
-
-def _main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["barkspider", *arguments])
-    with pytest.raises(SystemExit) as end:
-        main()
-    assert isinstance(end.value.code, int)
-    return end.value.code
 
 
 def _served_by(web: RunningWeb) -> list[str]:

@@ -1,28 +1,20 @@
-"""Budgets enforced with queues on disk."""
+"""Budgets enforced with queues on disk: the order on small examples, the paper's text word by word, and commits."""
 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from barkspider.core.errors import StorageError
 from barkspider.core.records import Flag, UrlBatch, UrlRow
 from barkspider.core.settings import Budget
 from barkspider.frontier.beast import Beast
-from barkspider.frontier.placement import FAILED, Placement
-from barkspider.frontier.rows import HEAD
-from barkspider.simulate.queues import Naive
 from barkspider.storage.env import Env
 from barkspider.storage.manifest import Store
-from tests.frontier.naive import crawl
 from tests.storage.faulty import FaultyEnv
 
 FOLDER = Path("/job")
@@ -59,9 +51,6 @@ def opened(env: Env, budget: Budget | None = None) -> tuple[Store, Beast]:
     beast = Beast(env, FOLDER, budget or Budget(), state=store.state("beast"))
     store.add(beast)
     return store, beast
-
-
-# The order, on small examples: the paper's text word by word.
 
 
 def test_the_first_urls_go_into_the_queue_after_the_current_one_and_the_rest_fails() -> None:
@@ -235,190 +224,8 @@ def test_a_crash_at_any_moment_leaves_the_last_commit() -> None:
     assert set(checked) == {0, 1, 2, 3}
 
 
-# The kernel against a slow twin, and the limit of its table.
-
-
-@settings(deadline=None)
-@given(
-    st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3), st.booleans()), max_size=60),
-    st.integers(1, 4),
-    st.integers(0, 5),
-    st.integers(0, 8),
-    st.integers(1, 5),
-)
-def test_placing_is_like_counting_by_hand(
-    rows: list[tuple[int, int, bool]], first: int, more: int, width: int, size: int
-) -> None:
-    placement, held = Placement(1 << 16), dict[int, tuple[int, int]]()
-    for start in range(0, len(rows), size):
-        part = rows[start : start + size]
-        split, last = first + more, first + width
-        expected = []
-        for domain, budget, deferred in part:
-            turn, left = held.get(domain, (0, 0))
-            earliest = split if deferred else first
-            if turn < earliest:
-                turn, left = earliest, budget
-            elif not left:
-                turn, left = turn + 1, budget
-            expected.append(turn if turn <= last and left else FAILED)
-            if expected[-1] != FAILED:
-                held[domain] = turn, left - 1
-        domains, budgets, marks = zip(*part, strict=True)
-        found = placement.place(
-            np.array(domains, np.uint64),
-            np.array(budgets, np.uint32),
-            np.array(marks, np.bool_),
-            first,
-            split,
-            last,
-        )
-        assert found.tolist() == expected
-        first += 1
-
-
-def test_domains_beyond_the_limit_of_the_table_fail_until_there_is_room() -> None:
-    placement = Placement(1024)  # 64 slots, 40 of them for use
-    domains = np.arange(1, 101, dtype=np.uint64)
-    budgets, ordinary = np.full(100, 3, np.uint32), np.zeros(100, np.bool_)
-    turns = placement.place(domains, budgets, ordinary, 1, 1, 4)
-    assert (turns[:40] == 1).all()
-    assert (turns[40:] == FAILED).all()
-    again = placement.place(domains, budgets, ordinary, 1, 1, 4)
-    assert (again == turns).all()
-    later = placement.place(domains[::-1].copy(), budgets, ordinary, 2, 2, 4)
-    assert (later != FAILED).sum() == 40  # those of turn 1 made room
-
-
 def test_urls_without_a_budget_each_are_refused() -> None:
     _, beast = opened(FaultyEnv())
     with pytest.raises(ValueError, match="2 URLs with 1 budgets"):
         beast.put(UrlBatch.from_rows([row(1, 1), row(2, 1)]), np.ones(1, np.uint32))
     assert len(beast) == 0
-
-
-# Random operations, commits, reopenings and crashes against sets.
-
-
-class Machine(RuleBasedStateMachine):
-    """`inside` are the URLs that the beast has, `away` those that it handed out of Q_F, `out` those taken."""
-
-    @initialize(max_queues=st.sampled_from([2, 3, 4, 64]), table=st.sampled_from([1024, 1 << 16]))
-    def begin(self, max_queues: int, table: int) -> None:
-        self.budget = Budget(max_queues=max_queues, table=table)
-        self.env = FaultyEnv()
-        self.store, self.beast = opened(self.env, self.budget)
-        self.inside, self.away, self.out = set[int](), list[UrlRow](), list[int]()
-        self.number = 0
-        self.per_turn = Counter[tuple[int, int]]()
-        self.keep()
-
-    def keep(self) -> None:
-        self.safe = set(self.inside), list(self.away), list(self.out), self.number, self.per_turn.copy()
-
-    def budgets(self, rows: list[UrlRow]) -> np.ndarray:
-        return np.array([1 + taken.pld_key % 3 for taken in rows], np.uint32)
-
-    @rule(domains=st.lists(st.integers(0, 80), min_size=1, max_size=60))
-    def arrive(self, domains: list[int]) -> None:
-        rows = [row(self.number + place, domain) for place, domain in enumerate(domains)]
-        self.number += len(rows)
-        self.beast.put(UrlBatch.from_rows(rows), self.budgets(rows))
-        self.inside |= {new.key for new in rows}
-
-    @rule(most=st.integers(1, 40))
-    def take(self, most: int) -> None:
-        found = self.beast.take(most).rows()
-        assert len(found) <= most
-        if not found:
-            assert self.beast.awaited or not self.inside
-        for taken in found:
-            assert taken == row(taken.key, taken.pld_key)
-            self.inside.remove(taken.key)
-            self.out.append(taken.key)
-            place = (self.beast._turn, taken.pld_key)
-            self.per_turn[place] += 1
-            assert self.per_turn[place] <= 1 + taken.pld_key % 3
-
-    @rule(parts=st.integers(1, 3))
-    def rescan(self, parts: int) -> None:
-        for _, batch in zip(range(parts), self.beast.rescanned(), strict=False):
-            self.away += batch.rows()
-            self.inside -= set(batch.key.tolist())
-
-    @rule(most=st.integers(1, 100))
-    def come_back(self, most: int) -> None:
-        rows, self.away = self.away[:most], self.away[most:]
-        self.beast.put(UrlBatch.from_rows(rows), self.budgets(rows))
-        self.inside |= {back.key for back in rows}
-
-    @rule()
-    def commit(self) -> None:
-        self.store.commit()
-        self.keep()
-
-    @rule(how=st.sampled_from(["reopen", "drop", "keep", "random"]), seed=st.integers(0, 100))
-    def crash(self, how: str, seed: int) -> None:
-        if how == "reopen":
-            self.beast.close()
-        else:
-            self.env = self.env.crash(how, Random(seed))
-        self.store, self.beast = opened(self.env, self.budget)
-        inside, away, out, self.number, per_turn = self.safe
-        self.inside, self.away, self.out, self.per_turn = set(inside), list(away), list(out), per_turn.copy()
-
-    @invariant()
-    def holds(self) -> None:
-        if hasattr(self, "beast"):
-            self.beast.validate()
-            assert len(self.beast) == len(self.inside)
-            assert self.beast.gauges().away == len(self.away)
-
-    def teardown(self) -> None:
-        if not hasattr(self, "beast"):
-            return
-        for _ in range(10_000):
-            self.take(1000)
-            self.rescan(1000)
-            self.come_back(1000)
-            if not self.inside and not self.away:
-                break
-        assert sorted(self.out) == list(range(self.number))
-
-
-def test_every_url_comes_out_once_and_no_queue_exceeds_a_budget() -> None:
-    case = Machine.TestCase
-    case.settings = settings(
-        max_examples=100, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-    )
-    case().runTest()
-
-
-# The cost, on a web whose domains are all endless.
-
-DOMAINS, BUDGET, LINKS = 100, 5, 4
-ROW = HEAD.itemsize + 60 + 4
-
-
-def costs(marks: list[tuple[int, int]]) -> list[float]:
-    """Bytes read and written for each page, in rows, from the start of a re-scan to that of the next."""
-    return [(b[1] - a[1]) / (b[0] - a[0]) / ROW for a, b in pairwise(marks)]
-
-
-def test_the_cost_of_a_page_stays_below_the_bound_of_theorem_5_while_queues_double(tmp_path: Path) -> None:
-    beast = Beast(Env(), tmp_path, Budget())
-    marks = crawl(beast, DOMAINS, BUDGET, LINKS, rescans=5)
-    assert beast.gauges().queues == 2 * 2**5
-    assert max(costs(marks)) < 2 * (2 * LINKS - 1)
-    beast.validate()
-    beast.close()
-
-
-def test_the_naive_way_costs_what_theorem_4_says_and_soon_exceeds_that_bound(tmp_path: Path) -> None:
-    naive = Naive(Env(), tmp_path)
-    marks = crawl(naive, DOMAINS, BUDGET, LINKS, rescans=20)
-    for (pages, _), cost in zip(marks[5:], costs(marks)[5:], strict=False):
-        alpha = pages / (BUDGET * DOMAINS)
-        assert cost == pytest.approx(2 * (LINKS - 1) * alpha, rel=0.25)
-    assert costs(marks)[-1] > 5 * 2 * (2 * LINKS - 1)
-    naive.close()

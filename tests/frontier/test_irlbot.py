@@ -12,8 +12,7 @@ import pytest
 from barkspider.core.load import load_settings
 from barkspider.frontier import Irlbot
 from barkspider.storage.env import Env
-from tests.frontier.test_sydney import random_web
-from tests.frontier.virtual import Failure, VirtualWeb, batch
+from tests.frontier.virtual import Failure, VirtualWeb, batch, random_web
 
 Make = Callable[..., Irlbot]
 

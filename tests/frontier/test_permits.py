@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from barkspider.core.errors import StorageError
 from barkspider.core.records import UrlBatch, UrlRow
-from barkspider.frontier.groups import first, group, ungroup
 from barkspider.frontier.permits import Permit, Permits
-from barkspider.storage.columns import Texts
 from barkspider.storage.manifest import Store
 from barkspider.storage.sizing import Sizing
-from barkspider.url import ALLOW_ALL, DISALLOW_ALL, Keys, RobotsRules, origin
+from barkspider.url import ALLOW_ALL, DISALLOW_ALL, Keys, RobotsRules
 from tests.storage.faulty import FaultyEnv
 
 FOLDER = Path("/job")
@@ -277,57 +271,8 @@ def test_patience_ends_with_a_round_whose_asks_are_never_settled() -> None:
 
 def test_a_batch_gives_one_row_for_each_origin() -> None:
     _, permits = opened(FaultyEnv(), LARGE)
-    batch = urls([number % 20 for number in range(1000)])
-    permits.check(batch)
+    permits.check(urls([number % 20 for number in range(1000)]))
     assert permits.pending == 20
-    keys, groups = group(batch, np.arange(1000, dtype=np.uint16).astype(np.uint8), KEYS)
-    assert keys.tolist() == [KEYS.of(site(number)) for number in range(20)]
-    assert [first(item) for item in groups.tolist()] == [(site(number), number) for number in range(20)]
-    again, counts, trips = ungroup(groups)
-    assert counts.tolist() == [50] * 20
-    expected = sorted(batch.rows(), key=lambda row: (row.host_key, row.key))
-    assert again.rows() == expected
-    assert trips.tolist() == [row.key % 256 for row in expected]
-
-
-texts = st.sampled_from(
-    [
-        "http://a.b/x",
-        "https://a.b/",
-        "http://a.b:80/@",
-        "http://u@a.b/",
-        "https://u:p@a.b/",
-        "http://[::1]:8/",
-    ]
-)
-
-
-@given(st.lists(texts, max_size=12), st.integers(0, 2), st.integers(0, 3))
-def test_groups_go_by_scheme_host_and_port(found: list[str], host_keys: int, skipped: int) -> None:
-    rows = [UrlRow(n, n % (host_keys + 1), 1, 0, 0, 0, 0, url.encode()) for n, url in enumerate(found)]
-    batch = UrlBatch.from_rows(rows).where(np.arange(len(rows)) >= skipped)
-    keys, groups = group(batch, np.zeros(len(batch), np.uint8), KEYS)
-    parts = [ungroup(groups.slice(n, n + 1))[0].rows() for n in range(len(groups))]
-    assert [row for part in parts for row in sorted(part)] == [
-        row for part in parts for row in part
-    ]  # in their order
-    assert sorted(row for part in parts for row in part) == rows[skipped:]
-    for key, part in zip(keys.tolist(), parts, strict=True):
-        assert {KEYS.of(origin(row.url.decode())) for row in part} == {key}
-
-
-def test_groups_that_are_damaged_are_refused() -> None:
-    sound = group(urls([1, 1]), np.zeros(2, np.uint8), KEYS)[1].tolist()[0]
-    for damaged in (
-        sound[:-1],
-        sound + b"x",
-        sound[:3],
-        b"\xff" * 9,
-        b"\x01\0\0\0\x05\0\0\0hello",
-        sound[4:],
-    ):
-        with pytest.raises(StorageError, match="damaged"):
-            ungroup(Texts.of([damaged]))
 
 
 def test_a_large_robots_txt_is_not_written_once_for_each_url() -> None:
@@ -368,129 +313,3 @@ def test_a_state_that_is_damaged_is_refused() -> None:
                 background=False,
                 state=lambda name, damaged=damaged: damaged if name == "robots/rounds" else store.state(name),  # type: ignore[misc]
             )
-
-
-@dataclass
-class Model:
-    """What a dict and a few sets know of all this."""
-
-    now: float = 0.0
-    checked: int = 0
-    out: list[int] = field(default_factory=list)
-    permits: dict[str, list[Permit]] = field(default_factory=dict)
-    under_way: list[str] = field(default_factory=list)
-    put_off: list[str] = field(default_factory=list)
-    sites: list[int] = field(default_factory=list)
-
-
-class Machine:
-    """Permits and the model side by side."""
-
-    def __init__(self) -> None:
-        self.env, self.model = FaultyEnv(), Model()
-        self.safe = copy.deepcopy(self.model)
-        self.store, self.permits = opened(self.env, expiry=1e6, patience=5.0)
-
-    def check(self, sites: list[int]) -> None:
-        self.permits.check(urls(sites, self.model.checked))
-        self.model.checked += len(sites)
-        self.model.sites += sites
-
-    def take(self) -> None:
-        model = self.model
-        for key, permit in taken(self.permits, model.now).items():
-            assert permit in model.permits[site(model.sites[key])]
-            model.out.append(key)
-        assert self.permits.waiting == model.checked - len(model.out)
-
-    def ask(self, most: int) -> None:
-        model = self.model
-        for name in self.permits.asks(most):
-            assert name not in model.under_way + model.put_off
-            known = model.permits.get(name, [])
-            assert not known or known[-1].until <= model.now
-            model.under_way.append(name)
-        assert self.permits.asked == len(model.under_way)
-
-    def learn(self, place: int, life: int) -> None:
-        model = self.model
-        waiting = model.under_way + model.put_off
-        if waiting:
-            name = waiting[place % len(waiting)]
-            (model.under_way if name in model.under_way else model.put_off).remove(name)
-            rules = RobotsRules([(False, f"/{life}")])
-            permit = Permit.of(rules, model.now, model.now + life, unreachable=life % 2 == 1)
-            model.permits.setdefault(name, []).append(permit)
-            self.permits.learn(name, permit)
-
-    def put_off(self, place: int) -> None:
-        model = self.model
-        if model.under_way:
-            name = model.under_way.pop(place % len(model.under_way))
-            model.put_off.append(name)
-            self.permits.put_off(name)
-
-    def commit(self) -> None:
-        self.store.commit()
-        self.safe = copy.deepcopy(self.model)
-
-    def crash(self, how: str) -> None:
-        self.permits.close()
-        if how != "reopen":
-            self.env = self.env.crash(how, Random(1))
-        now = self.model.now
-        self.model = copy.deepcopy(self.safe)
-        self.model.now = now
-        self.store, self.permits = opened(self.env, expiry=1e6, patience=5.0)
-        again, self.model.under_way = self.model.under_way, []
-        assert self.permits.asks(len(again)) == again
-        self.model.under_way = again
-
-    def step(self) -> None:
-        """What a crawl does all the time, so that most scripts get somewhere."""
-        self.permits.merge()
-        self.take()
-        self.permits.merge()
-        self.ask(3)
-
-    def drain(self) -> None:
-        for _ in range(60):
-            if not self.permits.waiting:
-                break
-            self.permits.merge()
-            self.take()
-            self.ask(100)
-            while self.model.under_way or self.model.put_off:
-                self.learn(0, 1000)
-            self.model.now += 1
-
-
-events = st.one_of(
-    st.tuples(st.just("check"), st.lists(st.integers(0, 9), min_size=1, max_size=20)),
-    st.tuples(st.just("ask"), st.integers(1, 5)),
-    st.tuples(st.just("learn"), st.integers(0, 9), st.integers(1, 9)),
-    st.tuples(st.just("put_off"), st.integers(0, 9)),
-    st.tuples(st.just("crash"), st.sampled_from(["reopen", "drop", "keep", "random"])),
-    st.tuples(st.sampled_from(["merge", "take", "tick", "commit", "step", "step"])),
-)
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(events, max_size=40))
-def test_every_url_comes_out_once_with_rules_that_hold_whatever_happens(script: list[Any]) -> None:
-    machine = Machine()
-    for name, *arguments in script:
-        if name == "merge":
-            machine.permits.merge()
-        elif name == "tick":
-            machine.model.now += 1.5
-        else:
-            getattr(machine, name)(*arguments)
-        machine.permits.validate()
-    machine.drain()
-    assert sorted(machine.model.out) == list(range(machine.model.checked))
-    gauges = machine.permits.gauges()
-    trips = [gauges[name] for name in ("no_trip", "one_trip", "two_trips", "more_trips")]
-    assert sum(trips) == machine.model.checked
-    assert gauges["waiting"] == gauges["asked"] == gauges["to_ask"] == 0
-    machine.permits.close()

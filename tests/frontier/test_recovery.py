@@ -25,8 +25,7 @@ from barkspider.core.settings import Settings
 from barkspider.frontier import Irlbot, Sydney
 from barkspider.storage.env import Env
 from barkspider.storage.manifest import Store
-from tests.frontier.test_sydney import random_web
-from tests.frontier.virtual import Failure, VirtualWeb, batch, row
+from tests.frontier.virtual import Failure, VirtualWeb, batch, random_web, row
 
 Start = Callable[[Store, float | None], Irlbot | Sydney]
 FRONTIERS = ("irlbot", "sydney")

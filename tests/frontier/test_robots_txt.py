@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,32 +18,16 @@ from barkspider.core.events import (
     ResolveHost,
     RobotsFetched,
 )
-from barkspider.core.load import load_settings
 from barkspider.core.settings import Politeness
 from barkspider.frontier import Sydney
 from barkspider.frontier.ready import Ready
 from barkspider.frontier.robots import Origin, rules_of
-from barkspider.storage.env import Env
 from barkspider.url import DISALLOW_ALL, RobotsRules
 from tests.frontier.virtual import KEYS, VirtualWeb, batch, row
 
 HOUR, DAY = 3600.0, 86_400.0
 SITE = "http://a.example"
 Make = Callable[..., Sydney]
-
-
-@pytest.fixture
-def sydney(tmp_path: Path) -> Iterator[Make]:
-    made = []
-
-    def make(**changes: Any) -> Sydney:
-        names = {"seed": 1, **{f"politeness.{name}": value for name, value in changes.items()}}
-        made.append(Sydney(load_settings(overrides=names), Env(), tmp_path / str(len(made))))
-        return made[-1]
-
-    yield make
-    for frontier in made:
-        frontier.close()
 
 
 def chain(length: int, **pages: Any) -> dict[str, Any]:
@@ -55,6 +38,74 @@ def chain(length: int, **pages: Any) -> dict[str, Any]:
 def answer(status: int) -> RobotsFetched:
     asked = FetchRobots(SITE, f"{SITE}/robots.txt", "127.0.0.1", 1, 0)
     return RobotsFetched(asked, status, b"User-agent: *\nDisallow: /x\n")
+
+
+def test_robots_txt_is_asked_first_and_obeyed(sydney: Make) -> None:
+    pages = {"http://a.example/": ["http://a.example/no/1", "http://a.example/yes", "http://b.example/"]}
+    web = VirtualWeb(pages, robots={"http://a.example": b"User-agent: *\nDisallow: /no"})
+    frontier = sydney()
+    web.run(frontier, batch("http://a.example/"))
+    assert web.requests[0][3] == "http://a.example/robots.txt"
+    assert "http://a.example/no/1" not in web.fetched()
+    assert frontier.counters.refused == {"robots": 1}
+    assert web.times("http://a.example/robots.txt") == web.times("http://b.example/robots.txt") == 1
+
+
+def test_crawl_delay_is_kept_and_too_long_a_one_ends_the_host(sydney: Make) -> None:
+    pages = {f"http://a.example/{n}": [f"http://a.example/{n + 1}"] for n in range(5)}
+    web = VirtualWeb(pages, robots={"http://a.example": b"User-agent: *\nCrawl-delay: 7"})
+    web.run(sydney(), batch("http://a.example/0"))
+    assert web.closest(by=1) >= 7
+    web = VirtualWeb(pages, robots={"http://a.example": b"User-agent: *\nCrawl-delay: 3600"})
+    frontier = sydney()
+    web.run(frontier, batch("http://a.example/0"))
+    assert web.fetched() == []
+    assert frontier.counters.refused == {"crawl_delay": 1}
+
+
+def test_robots_txt_of_a_redirect_counts_for_the_first_origin(sydney: Make) -> None:
+    pages = {"http://a.example/": ["http://a.example/no", "http://b.example/no"], "http://b.example/no": []}
+    robots = {
+        "http://a.example": "http://b.example/rules.txt",
+        "http://b.example/rules.txt": b"User-agent: *\nDisallow: /no",
+    }
+    web = VirtualWeb(pages, robots=robots)
+    frontier = sydney()
+    web.run(frontier, batch("http://a.example/"))
+    assert "http://a.example/no" not in web.fetched()
+    assert "http://b.example/no" in web.fetched()
+    assert web.closest(by=1) >= 2.0
+
+
+@pytest.mark.parametrize(
+    "robots",
+    [
+        {"http://a.example": "http://gone.example/robots.txt"},
+        {"http://a.example": "http://a.example/robots.txt"},
+    ],
+)
+def test_a_robots_txt_that_leads_nowhere_is_as_good_as_none(sydney: Make, robots: dict[str, str]) -> None:
+    web = VirtualWeb({"http://a.example/": []}, robots=robots, servers={"gone.example": "dns_no_name"})
+    web.run(sydney(), batch("http://a.example/"))
+    assert web.fetched() == ["http://a.example/"]
+    assert web.times("http://a.example/robots.txt") <= 6
+
+
+def test_an_unreachable_robots_txt_disallows_after_some_tries(sydney: Make) -> None:
+    web = VirtualWeb({"http://a.example/": []}, robots={"http://a.example": 503})
+    frontier = sydney(politeness__retries=2, politeness__retry_delay="10s")
+    took = web.run(frontier, batch("http://a.example/"))
+    assert web.fetched() == []
+    assert web.times("http://a.example/robots.txt") == 3
+    assert took >= 10 + 20
+    assert frontier.counters.refused == {"robots_unreachable": 1}
+
+
+def test_robots_txt_is_asked_again_when_it_is_old(sydney: Make) -> None:
+    pages = {f"http://a.example/{n}": [f"http://a.example/{n + 1}"] for n in range(20)}
+    web = VirtualWeb(pages)
+    web.run(sydney(politeness__robots_expiry="15s"), batch("http://a.example/0"))
+    assert web.times("http://a.example/robots.txt") == 3
 
 
 @pytest.mark.parametrize(
@@ -68,7 +119,7 @@ def test_cache_control_is_honoured_between_an_hour_and_a_day(max_age: float | No
 
 
 def test_a_crawl_asks_again_when_the_answer_said_so(sydney: Make) -> None:
-    frontier = sydney(host_delay="10m")
+    frontier = sydney(politeness__host_delay="10m")
     web = VirtualWeb(chain(20), robots={SITE: b"User-agent: *\nDisallow: /x"}, ages={SITE: 2 * HOUR})
     web.run(frontier, batch(f"{SITE}/0"))
     times = [time for time, *_, url in web.requests if url.endswith("robots.txt")]
@@ -110,7 +161,7 @@ def test_old_rules_are_used_for_a_bounded_time_when_no_new_ones_can_be_had() -> 
 def test_a_crawl_goes_on_by_the_old_rules(sydney: Make) -> None:
     pages = chain(10) | {f"{SITE}/3": [f"{SITE}/4", f"{SITE}/x"]}
     web = VirtualWeb(pages, robots={SITE: [b"User-agent: *\nDisallow: /x", 503]})
-    frontier = sydney(robots_expiry="5s", park_time="5s")
+    frontier = sydney(politeness__robots_expiry="5s", politeness__park_time="5s")
     web.run(frontier, batch(f"{SITE}/0"))
     assert web.times(f"{SITE}/robots.txt") > 2
     assert web.fetched() == [f"{SITE}/{n}" for n in range(10)]
@@ -136,7 +187,7 @@ def test_a_site_that_puts_us_off_for_ever_does_not_keep_the_crawl_from_ending(sy
         return outcome
 
     web.answer = put_off  # type: ignore[method-assign]
-    frontier = sydney(park_time="1s")
+    frontier = sydney(politeness__park_time="1s")
     took = web.run(frontier, batch(f"{SITE}/0"))
     assert 3 * DAY <= took < 4 * DAY
     assert web.times(f"{SITE}/robots.txt") == 3
@@ -145,7 +196,7 @@ def test_a_site_that_puts_us_off_for_ever_does_not_keep_the_crawl_from_ending(sy
 
 def test_trouble_with_robots_txt_slows_its_host_down(sydney: Make) -> None:
     web = VirtualWeb(chain(4), robots={SITE: [503, 503, b""]})
-    web.run(sydney(retry_delay="1s"), batch(f"{SITE}/0"))
+    web.run(sydney(politeness__retry_delay="1s"), batch(f"{SITE}/0"))
     times = [time for time, *_ in web.requests]
     pauses = [later - sooner for sooner, later in pairwise(times)]
     assert pauses == pytest.approx([4, 8, 4, 2, 2, 2], abs=0.1)
@@ -154,7 +205,7 @@ def test_trouble_with_robots_txt_slows_its_host_down(sydney: Make) -> None:
 def test_a_new_robots_txt_may_ask_for_less(sydney: Make) -> None:
     asks = [b"User-agent: *\nCrawl-delay: 20", b"User-agent: *\nCrawl-delay: 5"]
     web = VirtualWeb(chain(8), robots={SITE: [*asks]})
-    web.run(sydney(robots_expiry="50s"), batch(f"{SITE}/0"))
+    web.run(sydney(politeness__robots_expiry="50s"), batch(f"{SITE}/0"))
     times = [time for time, *_ in web.requests]
     pauses = [round(later - sooner) for sooner, later in pairwise(times)]
     assert pauses == [20, 20, 20, 20, 5, 5, 5, 5, 5]  # the fourth ends with the new file
@@ -182,7 +233,7 @@ def test_a_parked_host_comes_back_and_is_crawled_to_the_end(sydney: Make) -> Non
         return answer(asked, url)
 
     web.page = page  # type: ignore[method-assign]
-    frontier = sydney(retries=20, retry_delay="1s")
+    frontier = sydney(politeness__retries=20, politeness__retry_delay="1s")
     web.run(frontier, batch(f"{SITE}/0"))
     assert set(web.fetched()) == set(pages)
     assert frontier.counters.failed == {}

@@ -1,9 +1,8 @@
-"""The Sydney frontier on a virtual clock: coverage, politeness, robots.txt, redirects, limits, failures."""
+"""The Sydney frontier on a virtual clock: coverage, queues, delays, limits."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,38 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barkspider.core.events import FetchPage, HostResolved, Instruction, Outcome, PageFetched, ResolveHost
+from barkspider.core.events import FetchPage, PageFetched
 from barkspider.core.load import load_settings
 from barkspider.core.records import Flag
 from barkspider.frontier import Sydney
 from barkspider.storage.env import Env
-from tests.frontier.virtual import Failure, VirtualWeb, batch
+from tests.frontier.virtual import Failure, VirtualWeb, batch, random_web
 
 Make = Callable[..., Sydney]
-
-
-@pytest.fixture
-def sydney(tmp_path: Path) -> Iterator[Make]:
-    made = []
-
-    def make(**changes: Any) -> Sydney:
-        names = {"seed": 1, **{name.replace("__", "."): value for name, value in changes.items()}}
-        made.append(Sydney(load_settings(overrides=names), Env(), tmp_path / str(len(made))))
-        return made[-1]
-
-    yield make
-    for frontier in made:
-        frontier.close()
-
-
-def random_web(hosts: int, pages: int, links: int, seed: int) -> dict[str, list[str]]:
-    """Pages in a tree, so that all are reachable from the first, with random links besides."""
-    choose = random.Random(seed)
-    urls = [f"http://h{number % hosts}.example/{number}" for number in range(pages)]
-    return {
-        url: [*urls[number * 3 + 1 : number * 3 + 4], *choose.choices(urls, k=choose.randrange(links + 1))]
-        for number, url in enumerate(urls)
-    }
 
 
 @pytest.mark.parametrize("sample", [0, 1, 8, 16])
@@ -136,180 +111,6 @@ def test_one_request_at_a_time_goes_to_a_host_and_to_a_server(sydney: Make) -> N
     assert web.closest(by=2) >= web.latency
 
 
-def test_robots_txt_is_asked_first_and_obeyed(sydney: Make) -> None:
-    pages = {"http://a.example/": ["http://a.example/no/1", "http://a.example/yes", "http://b.example/"]}
-    web = VirtualWeb(pages, robots={"http://a.example": b"User-agent: *\nDisallow: /no"})
-    frontier = sydney()
-    web.run(frontier, batch("http://a.example/"))
-    assert web.requests[0][3] == "http://a.example/robots.txt"
-    assert "http://a.example/no/1" not in web.fetched()
-    assert frontier.counters.refused == {"robots": 1}
-    assert web.times("http://a.example/robots.txt") == web.times("http://b.example/robots.txt") == 1
-
-
-def test_crawl_delay_is_kept_and_too_long_a_one_ends_the_host(sydney: Make) -> None:
-    pages = {f"http://a.example/{n}": [f"http://a.example/{n + 1}"] for n in range(5)}
-    web = VirtualWeb(pages, robots={"http://a.example": b"User-agent: *\nCrawl-delay: 7"})
-    web.run(sydney(), batch("http://a.example/0"))
-    assert web.closest(by=1) >= 7
-    web = VirtualWeb(pages, robots={"http://a.example": b"User-agent: *\nCrawl-delay: 3600"})
-    frontier = sydney()
-    web.run(frontier, batch("http://a.example/0"))
-    assert web.fetched() == []
-    assert frontier.counters.refused == {"crawl_delay": 1}
-
-
-def test_robots_txt_of_a_redirect_counts_for_the_first_origin(sydney: Make) -> None:
-    pages = {"http://a.example/": ["http://a.example/no", "http://b.example/no"], "http://b.example/no": []}
-    robots = {
-        "http://a.example": "http://b.example/rules.txt",
-        "http://b.example/rules.txt": b"User-agent: *\nDisallow: /no",
-    }
-    web = VirtualWeb(pages, robots=robots)
-    frontier = sydney()
-    web.run(frontier, batch("http://a.example/"))
-    assert "http://a.example/no" not in web.fetched()
-    assert "http://b.example/no" in web.fetched()
-    assert web.closest(by=1) >= 2.0
-
-
-@pytest.mark.parametrize(
-    "robots",
-    [
-        {"http://a.example": "http://gone.example/robots.txt"},
-        {"http://a.example": "http://a.example/robots.txt"},
-    ],
-)
-def test_a_robots_txt_that_leads_nowhere_is_as_good_as_none(sydney: Make, robots: dict[str, str]) -> None:
-    web = VirtualWeb({"http://a.example/": []}, robots=robots, servers={"gone.example": "dns_no_name"})
-    web.run(sydney(), batch("http://a.example/"))
-    assert web.fetched() == ["http://a.example/"]
-    assert web.times("http://a.example/robots.txt") <= 6
-
-
-def test_an_unreachable_robots_txt_disallows_after_some_tries(sydney: Make) -> None:
-    web = VirtualWeb({"http://a.example/": []}, robots={"http://a.example": 503})
-    frontier = sydney(politeness__retries=2, politeness__retry_delay="10s")
-    took = web.run(frontier, batch("http://a.example/"))
-    assert web.fetched() == []
-    assert web.times("http://a.example/robots.txt") == 3
-    assert took >= 10 + 20
-    assert frontier.counters.refused == {"robots_unreachable": 1}
-
-
-def test_robots_txt_is_asked_again_when_it_is_old(sydney: Make) -> None:
-    pages = {f"http://a.example/{n}": [f"http://a.example/{n + 1}"] for n in range(20)}
-    web = VirtualWeb(pages)
-    web.run(sydney(politeness__robots_expiry="15s"), batch("http://a.example/0"))
-    assert web.times("http://a.example/robots.txt") == 3
-
-
-def test_temporary_failures_are_tried_again_with_growing_pauses(sydney: Make) -> None:
-    pages: dict[str, Any] = {
-        "http://a.example/": Failure("timeout_headers", times=2),
-        "http://b.example/": Failure("x"),
-    }
-    web = VirtualWeb(pages)
-    frontier = sydney(politeness__retries=2, politeness__retry_delay="10s")
-    web.run(frontier, batch("http://a.example/", "http://b.example/"))
-    times = [time for time, _, _, url in web.requests if url == "http://a.example/"]
-    assert [
-        later - sooner >= pause for sooner, later, pause in zip(times, times[1:], (10, 20), strict=False)
-    ] == [True] * 2
-    assert (frontier.counters.pages, frontier.counters.failed) == (1, {"x": 1})
-    assert web.times("http://b.example/") == 3
-
-
-def test_retry_after_is_kept(sydney: Make) -> None:
-    pages: dict[str, Any] = {
-        "http://a.example/1": Failure("http_429", times=1, retry_after=100.0),
-        "http://a.example/2": [],
-    }
-    web = VirtualWeb(pages)
-    web.run(sydney(), batch("http://a.example/1", "http://a.example/2"))
-    first, second, *_ = (time for time, _, _, url in web.requests if not url.endswith("robots.txt"))
-    assert second - first >= 100
-
-
-def test_a_failing_host_is_left_alone_for_a_while(sydney: Make) -> None:
-    pages: dict[str, Any] = {f"http://a.example/{n}": Failure("connect_failed") for n in range(6)}
-    web = VirtualWeb(pages)
-    frontier = sydney(politeness__retries=0, politeness__park_after=5, politeness__park_time="10m")
-    web.run(frontier, batch(*pages))
-    times = [time for time, *_, url in web.requests if not url.endswith("robots.txt")]
-    assert times[4] < 90  # pauses of 4, 8, 16 and 32 s
-    assert times[5] - times[4] >= 600
-    assert frontier.counters.failed == {"connect_failed": 6}
-
-
-def test_when_nobody_is_there_the_next_address_is_tried(sydney: Make) -> None:
-    class TwoAddresses(VirtualWeb):
-        """A name whose addresses take turns; nobody is at the first."""
-
-        lookups = 0
-
-        def answer(self, now: float, instruction: Instruction) -> Outcome:
-            if isinstance(instruction, ResolveHost):
-                self.lookups += 1
-                return HostResolved(instruction, ("127.0.0.1",) if self.lookups % 2 else ("127.0.0.2",))
-            found = super().answer(now, instruction)
-            if isinstance(found, PageFetched) and found.asked.address == "127.0.0.1":
-                return PageFetched(found.asked, failure="connect_failed", temporary=True)
-            return found
-
-    web = TwoAddresses({"http://a.example/": []})
-    frontier = sydney(politeness__obey_robots=False)
-    web.run(frontier, batch("http://a.example/"))
-    assert frontier.counters.pages == 1
-    assert [address for _, _, address, _ in web.requests] == ["127.0.0.1", "127.0.0.2"]
-
-
-@pytest.mark.parametrize("error", ["dns_no_name", "dns_failure"])
-def test_a_name_that_does_not_resolve_fails_its_urls(sydney: Make, error: str) -> None:
-    web = VirtualWeb({}, servers={"a.example": error})
-    frontier = sydney()
-    web.run(frontier, batch("http://a.example/1", "http://a.example/2"))
-    assert frontier.counters.failed == {error: 2}
-
-
-def test_redirects_are_links_and_chains_end(sydney: Make) -> None:
-    pages: dict[str, Any] = {"http://a.example/0": ["http://a.example/end"], "http://a.example/end": []}
-    pages |= {f"http://a.example/{n}": f"http://a.example/{n + 1}" for n in range(1, 30)}
-    web = VirtualWeb(pages)
-    frontier = sydney(limits__redirects=10, politeness__host_delay="0s")
-    web.run(frontier, batch("http://a.example/0", "http://a.example/1"))
-    assert "http://a.example/11" in web.fetched()
-    assert "http://a.example/12" not in web.fetched()
-    assert frontier.counters.failed == {"too_many_redirects": 1}
-
-
-def test_a_redirect_to_its_own_source_is_fetched_once_more_as_written(sydney: Make) -> None:
-    pages: dict[str, Any] = {
-        "http://a.example/": "http://a.example/index.html",
-        "http://a.example/index.html": ["http://a.example/in"],
-        "http://a.example/in": [],
-        "http://b.example/": "http://b.example/index.html",
-        "http://b.example/index.html": "http://b.example/index.html",
-    }
-    web = VirtualWeb(pages)
-    frontier = sydney()
-    web.run(frontier, batch("http://a.example/", "http://b.example/"))
-    assert web.fetched().count("http://a.example/index.html") == 1
-    assert "http://a.example/in" in web.fetched()
-    assert web.fetched().count("http://b.example/index.html") == 1
-    assert frontier.counters.failed == {"redirect_loop": 1}
-
-
-def test_a_redirect_back_along_its_chain_is_fetched_once_more(sydney: Make) -> None:
-    web = VirtualWeb(
-        {"http://x.example/": "http://www.x.example/", "http://www.x.example/": "http://x.example/"}
-    )
-    frontier = sydney()
-    web.run(frontier, batch("http://x.example/"))
-    assert web.fetched() == ["http://x.example/", "http://www.x.example/", "http://x.example/"]
-    assert frontier.counters.failed == {"redirect_loop": 1}
-
-
 @pytest.mark.parametrize("limit", [1, 7, 50])
 def test_the_limit_of_pages_is_exact(sydney: Make, limit: int) -> None:
     pages: dict[str, Any] = random_web(hosts=10, pages=200, links=10, seed=2)
@@ -342,16 +143,6 @@ def test_a_slow_page_does_not_hold_up_the_limit_of_pages(sydney: Make) -> None:
     frontier = sydney(limits__pages=10)
     assert web.run(frontier, batch(*pages)) < 30
     assert frontier.counters.pages == 10
-
-
-def test_a_dead_connection_costs_another_turn_and_nothing_else(sydney: Make) -> None:
-    pages = {"http://a.example/": ["http://a.example/1"], "http://a.example/1": []}
-    web = VirtualWeb(pages, stale={"http://a.example/", "http://a.example/robots.txt"})
-    frontier = sydney()
-    web.run(frontier, batch("http://a.example/"))
-    assert web.times("http://a.example/") == web.times("http://a.example/robots.txt") == 2
-    assert web.closest(by=1) >= 2.0
-    assert (frontier.counters.pages, frontier.counters.failed) == (2, {})
 
 
 def test_a_queue_limit_holds_and_what_is_dropped_may_come_back(sydney: Make) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -40,6 +41,16 @@ def row(url: str, depth: int = 0, flags: int = 0, hops: int = 0) -> UrlRow:
 
 def batch(*urls: str, depth: int = 0, flags: int = 0) -> UrlBatch:
     return UrlBatch.from_rows([row(url, depth, flags) for url in urls])
+
+
+def random_web(hosts: int, pages: int, links: int, seed: int) -> dict[str, list[str]]:
+    """Pages in a tree, so that all are reachable from the first, with random links besides."""
+    choose = random.Random(seed)
+    urls = [f"http://h{number % hosts}.example/{number}" for number in range(pages)]
+    return {
+        url: [*urls[number * 3 + 1 : number * 3 + 4], *choose.choices(urls, k=choose.randrange(links + 1))]
+        for number, url in enumerate(urls)
+    }
 
 
 @dataclass(frozen=True)

@@ -179,16 +179,21 @@ def damages(disk: Disk, count: int, random: Random) -> Iterator[Damage]:
             yield Damage(path, bit=random.randrange(size * 8))
 
 
-def notices(disk: Disk, damage: Damage, whole: Content) -> str:
-    """What becomes of a damage: "named", "harmless", or what is wrong."""
+def damaged(disk: Disk, damage: Damage) -> FaultyEnv:
+    """A copy of a disk with a damage."""
     env = FaultyEnv(disk.copy())
     data = env.disk.data(env.disk.paths()[damage.path])
     if damage.bit >= 0:
         data[damage.bit // 8] ^= 1 << damage.bit % 8
     else:
         del data[damage.size :]
+    return env
+
+
+def notices(disk: Disk, damage: Damage, whole: Content) -> str:
+    """What becomes of a damage: "named", "harmless", or what is wrong."""
     try:
-        found = content(env)
+        found = content(damaged(disk, damage))
     except StorageError as error:
         return "named" if damage.path.name in str(error) else f"not named: {error}"
     return "harmless" if found == whole else "unnoticed"

@@ -9,7 +9,7 @@ import pytest
 
 from barkspider.storage.verify import DAMAGE, RECOVERABLE, verify_store
 from tests.storage.faulty import Disk, FaultyEnv
-from tests.storage.scenarios import FOLDER, Damage, content, damages, many_operations, notices, work
+from tests.storage.scenarios import FOLDER, content, damaged, damages, many_operations, notices, work
 
 
 @pytest.fixture(autouse=True)
@@ -22,16 +22,6 @@ def worked(seed: int) -> Disk:
     env = FaultyEnv()
     work(env, seed, steps=16)
     return env.disk.copy()
-
-
-def damaged(disk: Disk, damage: Damage) -> FaultyEnv:
-    env = FaultyEnv(disk.copy())
-    data = env.disk.data(env.disk.paths()[damage.path])
-    if damage.bit >= 0:
-        data[damage.bit // 8] ^= 1 << damage.bit % 8
-    else:
-        del data[damage.size :]
-    return env
 
 
 @pytest.mark.parametrize("seed", [1, 2])

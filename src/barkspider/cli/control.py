@@ -12,8 +12,11 @@ import typer
 
 from barkspider.cli.crawl import read_seeds
 from barkspider.cli.query import printable
+from barkspider.cli.wording import reasons, volume
 from barkspider.core.errors import BarkspiderError, JobError
 from barkspider.core.units import parse_duration
+from barkspider.engine.control import ask, listens
+from barkspider.engine.folder import SETTINGS, check_job
 
 _PORTION = 1 << 18  # bytes of URLs in a request: a quarter of the longest, room for quotes and escapes
 _POLL = 0.1  # seconds between looks at a crawl that is to end
@@ -27,9 +30,7 @@ def status(job: JobFolder, json_: AsJson = False) -> int:
 
     Example: barkspider status jobs/mine
     """
-    from barkspider.engine.control import ask
-
-    _check(job)
+    check_job(job)
     found = ask(job, "status")
     _report(job, found if found is not None else _last(job), json_)
     return 0
@@ -59,8 +60,6 @@ def stop(
 
     Example: barkspider stop jobs/mine
     """
-    from barkspider.engine.control import listens
-
     longest = parse_duration(timeout)
     _ask_running(job, "stop")
     end = time.monotonic() + longest
@@ -86,15 +85,14 @@ def add(
 
     Example: barkspider add jobs/mine https://example.org/
     """
-    _check(job)
-    import uvloop
+    check_job(job)
+    import uvloop  # here, and what follows: all this takes a second to load
 
     from barkspider.core.load import load_settings
     from barkspider.engine import canonical_seeds, check_hosts
     from barkspider.engine.adding import add_to_stopped
-    from barkspider.engine.control import ask
 
-    settings = load_settings(file=job / "settings.toml")
+    settings = load_settings(file=job / SETTINGS)
     starts = canonical_seeds(settings, read_seeds(urls or [], seeds))
     uvloop.run(check_hosts(settings, starts))
     sent = 0
@@ -110,16 +108,8 @@ def add(
     return 0
 
 
-def _check(job: Path) -> None:
-    from barkspider.engine import open_job
-
-    open_job(job)
-
-
 def _ask_running(job: Path, command: str) -> dict[str, Any]:
-    from barkspider.engine.control import ask
-
-    _check(job)
+    check_job(job)
     found = ask(job, command)
     if found is None:
         raise BarkspiderError(f"no crawl is running in {job}; there is nothing to {command}")
@@ -162,8 +152,6 @@ def _report(job: Path, found: dict[str, Any], as_json: bool) -> None:
 
 
 def _rows(found: dict[str, Any]) -> dict[str, str]:
-    from barkspider.cli.run import reasons, volume
-
     state = str(found["state"])
     if "time" in found:
         state += time.strftime(" (%Y-%m-%d %H:%M:%S UTC)", time.gmtime(found["time"]))

@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
+from barkspider.cli.wording import reasons
 from barkspider.core.errors import UsageError
 from barkspider.core.load import load_settings, replace
-from barkspider.url import split
 
 _COMMENT = re.compile(r"(?:^|\s)#.*")  # a # within a URL begins a fragment
 
@@ -62,8 +62,9 @@ def crawl(
     settings = load_settings(preset, config, options)
     if allow_network:
         settings = replace(settings, {"network.allow": [*settings.network.allow, *allow_network]})
-    from barkspider.cli.run import reasons, run_crawl  # loads the kernels: not for a wrong option
+    from barkspider.cli.run import run_crawl  # loads the kernels: not for a wrong option
     from barkspider.engine import canonical_seeds
+    from barkspider.url import split
 
     starts = canonical_seeds(settings, read_seeds(urls or [], seeds))
     folder = job or Path("jobs") / f"{split(starts[0]).host.strip('[]')}-{time.strftime('%Y%m%d-%H%M%S')}"

@@ -20,6 +20,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from barkspider.cli.wording import reasons, volume
 from barkspider.core.settings import Settings
 from barkspider.engine import Crawl, Job, Statistics, check_hosts
 from barkspider.storage.env import Env
@@ -183,26 +184,3 @@ def summary(statistics: Statistics, title: str) -> Table:
     for name, value in rows.items():
         table.add_row(name, value)
     return table
-
-
-def reasons(counts: dict[str, int]) -> str:
-    """Counts by reason, largest first.
-
-    >>> reasons({"robots": 3, "http_404": 1200})
-    'http_404 1,200 · robots 3'
-    """
-    ordered = sorted(counts.items(), key=lambda item: -item[1])
-    return " · ".join(f"{name} {count:,}" for name, count in ordered)
-
-
-def volume(size: float) -> str:
-    """A size for people.
-
-    >>> volume(12_345_678)
-    '12.3 MB'
-    """
-    for unit in ("B", "KB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.3g} {unit}"
-        size /= 1000
-    return f"{size:.3g} TB"

@@ -12,9 +12,9 @@ from typing import Any
 from barkspider.core.errors import JobError, StorageError
 from barkspider.core.load import change_settings, dump_settings, load_settings, replace
 from barkspider.core.settings import Settings
+from barkspider.engine.folder import SETTINGS, check_job
 from barkspider.storage.env import Env, FolderLock
 
-SETTINGS = "settings.toml"
 _LOCK, _SEEDS = "job.lock", "seeds.txt"
 
 
@@ -68,7 +68,7 @@ class Job:
     @classmethod
     def open(cls, path: Path, env: Env, options: Iterable[str] = ()) -> Job:
         """Take up a job that was stopped or killed; `options` change settings, as `a.b=c`."""
-        _check(path, env)
+        check_job(path)
         lock = _locked(path, env)
         try:
             settings = load_settings(file=path / SETTINGS)
@@ -109,17 +109,12 @@ class Job:
 def hold(path: Path) -> Iterator[None]:
     """Keep others away from a job that is looked at and not changed."""
     env = Env()
-    _check(path, env)
+    check_job(path)
     lock = _locked(path, env)
     try:
         yield
     finally:
         lock.release()
-
-
-def _check(path: Path, env: Env) -> None:
-    if not path.is_dir() or SETTINGS not in env.list(path):
-        raise JobError(f"{path} is not the folder of a crawl; name one that `barkspider crawl` made")
 
 
 def _locked(path: Path, env: Env) -> FolderLock:

@@ -1,13 +1,14 @@
-"""Before a crawl: read the seeds, and refuse at once what would be refused for every request."""
+"""Before a crawl: read the seeds, refuse at once what would be refused for every request, and ask for open files."""
 
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 
 from barkspider.core.errors import UrlError, UsageError
-from barkspider.core.settings import Settings
+from barkspider.core.settings import Fetch, Settings
 from barkspider.fetch import Fetcher
 from barkspider.url import Domains, Normaliser, is_address, split
 
@@ -58,3 +59,12 @@ async def check_hosts(settings: Settings, seeds: Sequence[str]) -> None:
                 f"{host} is on a loopback or private network; if you mean it, open that network with "
                 f"--allow-network, for example --allow-network {_network(host)}"
             )
+
+
+def allow_open_files(fetch: Fetch) -> None:
+    """Ask the system for as many open files as there may be connections, and some for everything else."""
+    wanted = fetch.in_flight + fetch.idle_connections + 256
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))

@@ -16,10 +16,11 @@ import pyarrow as pa
 from barkspider.archive import Record, WarcFile, open_table, warc_files
 from barkspider.archive.captures import captures, read_capture, whole_response
 from barkspider.archive.schemas import SCHEMAS
-from barkspider.core.errors import JobError, StorageError, UrlError, UsageError
+from barkspider.core.errors import StorageError, UrlError, UsageError
 from barkspider.core.load import load_settings
 from barkspider.core.settings import Page as PageSettings
 from barkspider.core.settings import Settings
+from barkspider.engine.folder import SETTINGS, check_job
 from barkspider.engine.redirecting import ERRORS, PAGES, redirecting, renamed
 from barkspider.fetch.decoding import decode as unpack
 from barkspider.page import Page, PageReader, find_charset, is_html
@@ -97,15 +98,14 @@ class StoredJob:
     """A job to read from; it holds nothing open and takes no lock. One thread."""
 
     def __init__(self, path: Path) -> None:
-        if not (path / "settings.toml").is_file():
-            raise JobError(f"{path} is not the folder of a crawl; name one that `barkspider crawl` made")
+        check_job(path)
         self.path, self.archive = path, path / "archive"
         self._env = Env()
 
     @cached_property
     def settings(self) -> Settings:
         """The settings that the crawl was given."""
-        return load_settings(file=self.path / "settings.toml")
+        return load_settings(file=self.path / SETTINGS)
 
     def query(self, sql: str) -> pa.Table:
         """The answer to a SELECT over pages, links, domains, robots, errors and duplicates."""

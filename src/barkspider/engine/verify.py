@@ -14,7 +14,7 @@ from barkspider.archive.schemas import DIGESTS
 from barkspider.archive.verify import DAMAGE, Checked, Problem, verify_archive
 from barkspider.core.errors import JobError, StorageError
 from barkspider.core.events import Counters
-from barkspider.engine.job import SETTINGS
+from barkspider.engine.folder import SETTINGS
 from barkspider.engine.ledger import JOURNAL, Ledger
 from barkspider.storage.env import Env
 from barkspider.storage.manifest import MANIFEST, read_manifest

@@ -6,9 +6,9 @@ The engine calls `step(now, outcomes)` and gets instructions and the time of its
     links ─► seen? ─► sample: at most t ─► P (`ready`: queues by host, politeness, robots.txt) ─► FetchPage
                          └► the others ─► S (on disk) ─ when P runs dry ─┘
 
-`sydney` is the limited-memory frontier. What frontiers share: `ready` moves `hosts` from state to state,
-`politeness` says how long they are left alone, `robots` what is known of each robots.txt. `sampling` holds
-the decision kernels that simulations share.
+`sydney` is the limited-memory frontier. What frontiers share: `ready` queues URLs by host and counts what becomes of
+them, `roster` moves `hosts` from state to state, `politeness` says how long they are left alone, `origins` asks for
+each robots.txt and `robots` says for how long it counts. `sampling` holds the decision kernels that simulations share.
 """
 
 from barkspider.frontier.irlbot import Irlbot

@@ -214,7 +214,7 @@ class Beast:
             yield self._unpacked(found)
 
     def prepare(self) -> dict[str, Any]:
-        """See `storage.manifest.Structure`. All entries of the table are written: 16 bytes a domain."""
+        """See `core.events.Structure`. All entries of the table are written: 16 bytes a domain."""
         queues, failed = [queue.prepare() for queue in self._queues], self._failed.prepare()
         table = self._write_table()
         self._prepared = {segment.name for segment in table}
@@ -237,7 +237,7 @@ class Beast:
         }
 
     def committed(self) -> None:
-        """See `storage.manifest.Structure`."""
+        """See `core.events.Structure`."""
         for queue in (*self._queues, self._failed):
             queue.committed()
         for name in sorted(self._tables - self._prepared):

@@ -171,7 +171,7 @@ class Delays:
         return unpack(_without_times(_join(found)))
 
     def prepare(self) -> dict[str, Any]:
-        """See `storage.manifest.Structure`. Rows in RAM go to the disk, to be read again when they are due."""
+        """See `core.events.Structure`. Rows in RAM go to the disk, to be read again when they are due."""
         times, rows = self._near.take(math.inf, len(self._near))
         horizon, self._horizon = self._horizon, -math.inf
         try:
@@ -190,7 +190,7 @@ class Delays:
         }
 
     def committed(self) -> None:
-        """See `storage.manifest.Structure`."""
+        """See `core.events.Structure`."""
         for slot, each in [*self._slices.items()]:
             if slot in self._prepared:
                 each.queue.committed()

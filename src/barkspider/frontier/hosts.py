@@ -1,7 +1,7 @@
 """Hosts (names), the servers (addresses) they are on, and the URLs that wait for them.
 
 There may be a million hosts, most with a URL or two, so each is one object without containers of its own:
-even an empty deque would take more memory than all the rest. `Ready` moves them from state to state.
+even an empty deque would take more memory than all the rest. `Roster` moves them from state to state.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from barkspider.url import split
 
 
 class State(Enum):
-    """Where a host is; see `barkspider.frontier.ready`."""
+    """Where a host is; see `barkspider.frontier.roster`."""
 
     IDLE = "idle"
     WAITING = "waiting"

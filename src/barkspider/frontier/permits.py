@@ -3,7 +3,7 @@
     beast ─► check ─► DRUM cache, check ─ known and fresh ─► permitted ─► Ready, with the rules
                           │ unknown, or outdated
                           ├─► Q_R: the URLs wait ─ the asks of their round are settled ─► check again
-                          └─► DRUM requested, check+update ─ not asked yet ─► Q_D ─► asks ─► Ready fetches it
+                          └─► their origins are wanted (`asks`) ─ not asked yet ─► asks ─► Ready fetches it
     answer ─► learn ─► DRUM cache, update
 
 What the paper leaves open is decided like this:
@@ -11,11 +11,9 @@ What the paper leaves open is decided like this:
 - A row of the cache is an origin and all URLs of it in the batch that was checked (`groups`), because the answer
   to each row is a whole set of rules.
 - A URL is read back from Q_R when the asks before it are settled (`rounds`), not when its turn comes in a day or
-  two; or when there is nothing else to do and some are answered: a small crawl does not wait for its slowest host. One whose robots.txt was still unknown then (its host is slow, or parked) waits in Q_L, a queue like Q_R
-  where only patience counts: so none goes round and round, and none is in the way of others.
-- `requested` has the time at which an origin was asked for last. It is asked again when that is longer ago than
-  `expiry`, which an ask takes only when it was lost, or when the answer to that ask is what is outdated now: then
-  the time is before the `until` that the URL has seen.
+  two; or when there is nothing else to do and some are answered: a small crawl does not wait for its slowest host.
+  One whose robots.txt was still unknown then (its host is slow, or parked) waits in Q_L, a queue like Q_R where only
+  patience counts: so none goes round and round, and none is in the way of others.
 """
 
 from __future__ import annotations
@@ -33,26 +31,19 @@ import numpy.typing as npt
 
 from barkspider.core.errors import StorageError
 from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.frontier.asks import NO_ROUND, Asks, heads, second
 from barkspider.frontier.groups import Trips, first, group, ungroup
 from barkspider.frontier.rounds import Rounds
 from barkspider.storage.columns import Rows, Texts
-from barkspider.storage.drum import CHECK, CHECK_UPDATE, UPDATE, Drum, Results
+from barkspider.storage.drum import CHECK, UPDATE, Drum, Results
 from barkspider.storage.env import Env
-from barkspider.storage.queue import DiskQueue
 from barkspider.storage.sizing import Sizing
 from barkspider.url import Keys, RobotsRules, origin
 
 _VALUE = struct.Struct("<IIB")  # until, learned, whether it was unreachable; the rules follow
-_ASKED = np.dtype([("seen", "<u8"), ("round", "<u4")])  # before the origin; see `_spent`
-_LATEST = (1 << 32) - 1
-_NO_ROUND = _LATEST  # of URLs that wait in Q_L
 _SHORTEST_HURRY = 0.1  # seconds between two hurries, and more for each URL that waits: a tenth of the CPU
 _HURRY_A_URL = 2e-5
 _MANY_TRIPS = 3  # as many or more are counted together
-_TIME = np.uint64(_LATEST)
-_SHIFT = np.uint64(32)
-
-Asked = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +65,7 @@ class Permit:
     @classmethod
     def of(cls, rules: RobotsRules, learned: float, until: float, unreachable: bool = False) -> Permit:
         """From rules as they were read."""
-        return cls(_second(until), _second(learned), unreachable, rules.encode())
+        return cls(second(until), second(learned), unreachable, rules.encode())
 
     @property
     def rules(self) -> RobotsRules:
@@ -145,7 +136,7 @@ class Permits:
     ) -> None:
         """`expiry`: seconds after which an ask without an answer is made again; `patience`: seconds that URLs
         wait at most before they are checked again; `state` is that of a store."""
-        self._keys, self._expiry = keys, math.ceil(expiry)
+        self._keys = keys
         self._cache = Drum(
             env,
             folder,
@@ -156,48 +147,36 @@ class Permits:
             background=background,
             state=state("robots/cache"),
         )
-        self._requested = Drum(
-            env,
-            folder,
-            "robots/requested",
-            value=np.dtype("<u8"),
-            aux=True,
-            update=self._remember,
-            sizing=requested_sizing,
-            background=background,
-            state=state("robots/requested"),
-        )
         kept: dict[str, Any] = state(self.name) or {}
         try:
             self._waiting = int(kept.get("waiting", 0))
             self._trips = np.array(kept.get("trips", [0] * (_MANY_TRIPS + 1)), np.int64)
-            self._handed = int(kept.get("handed", 0))  # asks taken out of Q_D
-            self._made = int(kept.get("made", 0))  # asks put into it
-            # Asks without an answer by their numbers, ascending; and those that a crash made us forget.
-            self._asked: dict[str, int] = {name: int(number) for name, number in kept.get("asked", [])}
-            self._again = list(self._asked)[::-1]
-            # Answers that came before a crash to asks that are made after it, and until when they hold.
-            self._ahead: dict[str, int] = {name: int(until) for name, until in kept.get("ahead", [])}
             self._first = Rounds(env, folder, "queues/Q_R", patience, kept.get("first"))
             self._late = Rounds(env, folder, "queues/Q_L", patience, kept.get("late"))
-            self._to_ask = DiskQueue(env, folder, "queues/Q_D", state=kept.get("to_ask"))
+            self._asks = Asks(
+                env,
+                folder,
+                expiry=expiry,
+                sizing=requested_sizing,
+                background=background,
+                state=state,
+                kept=kept,
+            )
             self.validate()
         except (AssertionError, KeyError, TypeError, ValueError) as error:
             raise StorageError(f"the state of {self.name} is damaged") from error
         self._late_since = -math.inf
-        self._answers: dict[
-            bytes, bytes
-        ] = {}  # on their way to the cache: a row alone would cost as much as a batch
-        self._checks = (
-            self._cache.pending
-        )  # groups that wait for a merge, answers of an earlier run among them
+        # On their way to the cache: a row alone would cost as much as a batch.
+        self._answers: dict[bytes, bytes] = {}
+        # Groups that wait for a merge, answers of an earlier run among them.
+        self._checks = self._cache.pending
         self._news = False  # whether anything was learned since those who wait were last checked in a hurry
         self._hurried = -math.inf
 
     @property
     def structures(self) -> tuple[Permits, Drum, Drum]:
         """What a store has to commit, in this order: answers that wait here go to the cache."""
-        return self, self._cache, self._requested
+        return self, self._cache, self._asks.requested
 
     @property
     def origins(self) -> int:
@@ -212,30 +191,30 @@ class Permits:
     @property
     def pending(self) -> int:
         """Rows that wait for a merge: origins with URLs, answers, and origins that may have to be asked."""
-        return len(self._answers) + self._cache.pending + self._requested.pending
+        return len(self._answers) + self._cache.pending + self._asks.requested.pending
 
     @property
     def undecided(self) -> int:
         """Rows for whose sake a merge is worth while: without the answers, which nobody may have asked about yet."""
-        return self._checks + self._requested.pending
+        return self._checks + self._asks.requested.pending
 
     @property
     def merging(self) -> bool:
         """Whether a merge is running at this moment."""
-        return self._cache.merging or self._requested.merging
+        return self._cache.merging or self._asks.requested.merging
 
     @property
     def asked(self) -> int:
         """Asks that were handed out and are not settled."""
-        return len(self._asked)
+        return self._asks.under_way
 
     def gauges(self) -> dict[str, int]:
         """How things stand; trips are those through Q_R and Q_L, of the URLs that came out."""
         none, one, two, more = self._trips.tolist()
         return {
             "waiting": self._waiting,
-            "asked": len(self._asked),
-            "to_ask": len(self._to_ask),
+            "asked": self.asked,
+            "to_ask": len(self._asks),
             "rounds": len(self._first) + len(self._late),
             "no_trip": none,
             "one_trip": one,
@@ -253,17 +232,16 @@ class Permits:
         """Decide on everything given so far; without `wait` merges go on in the background."""
         self._write_answers()
         self._checks = 0
-        self._requested.merge(wait)
+        self._asks.requested.merge(wait)
         self._cache.merge(wait)
 
     def permitted(self, now: float) -> Iterator[Permitted]:
         """Take the URLs that are there and whose rules are known, block by block; a block may be empty. Others
         begin to wait, and a portion of those that have waited is checked again. A commit counts as taken
         what came out."""
-        self._ask()
-        settled = next(iter(self._asked.values()), self._handed)
+        self._decide()
         for rounds in (self._first, self._late):
-            found = rounds.read(now, settled)
+            found = rounds.read(now, self._asks.settled)
             if len(found):
                 batch, _, trips = ungroup(found)
                 self._feed(batch, np.minimum(trips, 254) + np.uint8(1))
@@ -272,23 +250,14 @@ class Permits:
 
     def asks(self, most: int, now: float = 0.0) -> list[str]:
         """Origins, so many at most, whose robots.txt is to be fetched; each is to be settled in the end."""
-        self._ask()
-        handed: list[str] = []
-        while self._again and len(handed) < most:
-            handed += [name for name in (self._again.pop(),) if name in self._asked]
-        while len(self._to_ask) and len(handed) < most:
-            name = self._to_ask.pop().decode()
-            if name not in self._asked and self._ahead.pop(name, 0) <= now:
-                self._asked[name] = self._handed
-                handed.append(name)
-            self._handed += 1
-        return handed
+        self._decide()
+        return self._asks.take(most, now)
 
     def learn(self, name: str, permit: Permit, again: bool = False) -> None:
         """An answer came, or was given up; it is known to URLs that are checked from now on. `again` says that
         it is replayed after a crash: then the ask may still be to come."""
-        if self._asked.pop(name, None) is None and again:
-            self._ahead[name] = permit.until
+        if not self._asks.settle(name) and again:
+            self._asks.expect(name, permit.until)
         self._news = True
         value = _VALUE.pack(permit.until, permit.learned, permit.unreachable) + permit.encoded
         self._answers[name.encode()] = value
@@ -296,7 +265,7 @@ class Permits:
     def put_off(self, name: str) -> None:
         """An answer will take long: nothing waits for it any more. It may still be learned. When it is not,
         say after a crash, it is asked for again after `expiry`."""
-        self._asked.pop(name, None)
+        self._asks.settle(name)
 
     def hurry(self, now: float) -> bool:
         """Nobody else has anything to do: check all URLs that wait once more if answers came in since that was done,
@@ -319,40 +288,32 @@ class Permits:
         return min(self._first.impatient(), self._late.impatient())
 
     def prepare(self) -> dict[str, Any]:
-        """See `storage.manifest.Structure`."""
+        """See `core.events.Structure`."""
         self._write_answers()
-        state: dict[str, Any] = {
-            "first": self._first.prepare(),
-            "late": self._late.prepare(),
-            "to_ask": self._to_ask.prepare(),
-        }
-        return state | {
+        first, late, asks = self._first.prepare(), self._late.prepare(), self._asks.prepare()
+        return {
             "waiting": self._waiting,
             "trips": self._trips.tolist(),
-            "handed": self._handed,
-            "made": self._made,
-            "asked": list(self._asked.items()),
-            "ahead": list(self._ahead.items()),
-            "files": {name: size for kept in state.values() for name, size in kept["files"].items()},
+            "first": first,
+            "late": late,
+            **asks,
+            "files": first["files"] | late["files"] | asks["to_ask"]["files"],
         }
 
     def committed(self) -> None:
-        """See `storage.manifest.Structure`."""
-        for part in (self._first, self._late, self._to_ask):
+        """See `core.events.Structure`."""
+        for part in (self._first, self._late, self._asks):
             part.committed()
 
     def validate(self) -> None:
         """Check the invariants."""
-        assert self._made - self._handed == len(self._to_ask)
-        assert list(self._asked.values()) == sorted(set(self._asked.values()))
-        assert max(self._asked.values(), default=-1) < self._handed
         assert self._waiting >= 0
-        for part in (self._cache, self._requested, self._first, self._late, self._to_ask):
+        for part in (self._cache, self._first, self._late, self._asks):
             part.validate()
 
     def close(self) -> None:
         """Close the files; what was committed stays."""
-        for part in (self._cache, self._requested, self._first, self._late, self._to_ask):
+        for part in (self._cache, self._first, self._late, self._asks):
             part.close()
 
     def _write_answers(self) -> None:
@@ -371,7 +332,7 @@ class Permits:
         assert isinstance(found.values, Texts)
         assert found.aux is not None
         until, known = np.zeros(len(found), np.int64), np.flatnonzero(~found.unique)
-        until[known] = _heads(found.values, known, np.dtype("<u4"), _VALUE.size)
+        until[known] = heads(found.values, known, np.dtype("<u4"), _VALUE.size)
         fresh = until > now
         values, groups = found.values, found.aux
         if not fresh.all():
@@ -386,55 +347,19 @@ class Permits:
     def _wait(self, keys: npt.NDArray[np.uint64], groups: Texts, until: Rows, now: float) -> None:
         names, trips = zip(*map(first, groups.tolist()), strict=True)
         is_late = np.array(trips) > 0
-        heads = np.empty(len(keys), _ASKED)
-        heads["seen"] = until.astype(np.uint64) << _SHIFT | np.uint64(_second(now))
-        heads["round"] = _NO_ROUND
+        rounds = np.full(len(keys), NO_ROUND, np.uint32)
         if not is_late.all():
             new = np.flatnonzero(~is_late)
-            heads["round"][new] = self._first.enter(groups.take(new), now)
+            rounds[new] = self._first.enter(groups.take(new), now)
         if is_late.any():
             # A round a second: whoever comes later waits longer.
             if now >= self._late_since + 1:
                 self._late.close_round()
                 self._late_since = now
             self._late.enter(groups.take(np.flatnonzero(is_late)), now)
-        aux = [head.tobytes() + name.encode() for head, name in zip(heads, names, strict=True)]
-        self._requested.feed(CHECK_UPDATE, keys, heads["seen"], aux)
+        self._asks.want(keys, names, until, rounds, now)
 
-    def _ask(self) -> None:
-        """Whoever was not asked before is to be asked now."""
-        for found in self._requested.results():
-            assert isinstance(found.values, np.ndarray)
-            assert found.aux is not None
-            heads = _heads(found.aux, np.arange(len(found)), _ASKED, _ASKED.itemsize)
-            new = np.flatnonzero(found.unique | self._spent(found.values, heads["seen"]))
-            for text in found.aux.take(new).tolist():
-                self._to_ask.append(text[_ASKED.itemsize :])
-            self._made += len(new)
-            numbers, counts = np.unique(heads["round"], return_counts=True)
-            for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
-                if number != _NO_ROUND:
-                    self._first.decided(number, count, self._made)
-
-    def _spent(self, stored: Asked, seen: Asked) -> npt.NDArray[np.bool_]:
-        """Whether an earlier ask no longer counts. Both are the time of asking in the lower 32 bits, and in the
-        upper ones the time until which those who ask had seen rules, which may be 0."""
-        before = (stored & _TIME).astype(np.int64)
-        until, now = (seen >> _SHIFT).astype(np.int64), (seen & _TIME).astype(np.int64)
-        spent: npt.NDArray[np.bool_] = (before < until) | (now - before >= self._expiry)
-        return spent
-
-    def _remember(self, stored: Asked, seen: Asked) -> Asked:
-        return np.where(self._spent(stored, seen), seen, stored)
-
-
-def _heads(texts: Texts, rows: Rows, kind: np.dtype[Any], least: int) -> npt.NDArray[Any]:
-    """What stands at the beginning of some texts, which have `least` bytes or more."""
-    if len(rows) and texts.lengths()[rows].min() < least:
-        raise StorageError("a value of robots/cache or robots/requested is damaged")
-    places = texts.offsets[rows, None] + np.arange(kind.itemsize)
-    return np.ascontiguousarray(texts.data[places]).reshape(-1).view(kind)
-
-
-def _second(time: float) -> int:
-    return int(min(max(time, 0), _LATEST))
+    def _decide(self) -> None:
+        """Whoever was not asked before is to be asked now, and rounds know whom they wait for."""
+        for number, count in self._asks.decide():
+            self._first.decided(number, count, self._asks.made)

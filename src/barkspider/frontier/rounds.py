@@ -103,13 +103,13 @@ class Rounds:
         return self._rounds[0].opened + self._patience if self._rounds else float("inf")
 
     def prepare(self) -> dict[str, Any]:
-        """See `storage.manifest.Structure`."""
+        """See `core.events.Structure`."""
         queue = self._queue.prepare()
         rounds = [astuple(each) for each in self._rounds]
         return {"queue": queue, "rounds": rounds, "number": self._number, "files": queue["files"]}
 
     def committed(self) -> None:
-        """See `storage.manifest.Structure`."""
+        """See `core.events.Structure`."""
         self._queue.committed()
 
     def validate(self) -> None:

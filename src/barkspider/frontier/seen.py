@@ -105,11 +105,11 @@ class Seen:
             yield unpack(found.aux)
 
     def prepare(self) -> dict[str, Any]:
-        """See `storage.manifest.Structure`."""
+        """See `core.events.Structure`."""
         return self.drum.prepare()
 
     def committed(self) -> None:
-        """See `storage.manifest.Structure`."""
+        """See `core.events.Structure`."""
         self.drum.committed()
 
     def validate(self) -> None:

@@ -4,8 +4,9 @@ Everything rests on `env`, the only door to the file system (over `calls`, which
 `format`: headers, blocks, checksums. Two structures keep data:
 
 - `queue`: first in, first out, on disk; `segments` are its files, `items` its blocks.
-- `drum`: IRLbot's DRUM. Rows are fed into `buckets`, merged with the sorted cache Z (`known`) by `merge`, and
-  come out as `results`; `kernels` are the compiled loops, `sizing` chooses buckets and buffers.
+- `drum`: IRLbot's DRUM. Rows are fed into `buckets` (`filling`), merged with the sorted cache Z (`known`) by `merge`
+  in a thread (`merge_thread`), and come out as `results`; `kernels` are the compiled loops, `sizing` chooses buckets
+  and buffers.
 
 `manifest` commits any number of structures at once: a structure makes its state durable (`prepare`), one
 small file is replaced, and only then is anything deleted (`committed`). After a crash a `Store` opens exactly

@@ -178,6 +178,11 @@ class Generation:
                 for place in places:
                     reader.read(aux, place.number)
 
+    def validate(self) -> None:
+        """Check that every block is counted."""
+        assert len(self.places) == self.buckets
+        assert [sum(place.rows for place in places) for places in self.places] == list(self.rows)
+
     def close(self) -> None:
         """Close the files; they stay on disk."""
         for file in (self._aux, self._pairs):

@@ -1,8 +1,8 @@
 """DRUM, the Disk Repository with Update Management of IRLbot (section 4.3).
 
 Rows of (key, value, aux) come in batches, each row to check, to update or both. They are spread over
-buckets (`buckets`), and when a bucket is large enough all buckets are merged with the sorted cache Z in one
-pass (`merge`), by a thread of its own, while further rows go to the next generation of buckets:
+buckets (`filling`), and when a bucket is large enough all buckets are merged with the sorted cache Z in one
+pass (`merge`), by a thread of its own (`merge_thread`), while further rows go to the next generation of buckets:
 
     feed ─► front set ─► buffers ─► generation files ─► merge with Z ─► result files ─► results
 
@@ -12,7 +12,6 @@ the disk space for buckets holds.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,23 +20,15 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.errors import StorageError
-from barkspider.storage.blocks import Reader
-from barkspider.storage.buckets import (
-    CHECK,
-    CHECK_UPDATE,
-    UPDATE,
-    Batch,
-    Buffers,
-    Generation,
-    describe,
-    lone_row,
-)
+from barkspider.storage.buckets import CHECK, CHECK_UPDATE, UPDATE, Batch, Generation, describe
 from barkspider.storage.columns import Column, Keys, Kind, as_column, kind_name, take
 from barkspider.storage.counters import Counters
 from barkspider.storage.env import Env
+from barkspider.storage.filling import Filling
 from barkspider.storage.frontset import FrontSet
-from barkspider.storage.known import SEGMENT, Segment, Writer, read_blocks
+from barkspider.storage.known import SEGMENT, Segment, read_all, write_all
 from barkspider.storage.merge import Merge, Merged, Plan, Predicate
+from barkspider.storage.merge_thread import MergeThread
 from barkspider.storage.results import ResultFile, Results
 from barkspider.storage.sizing import Sizing
 from barkspider.storage.update import choose
@@ -91,8 +82,6 @@ class Drum:
             raise ValueError("a front set works on keys without values and with unique output only")
         self.name = name
         self.counters = Counters()
-        self.accepted = 0  # rows of the last batch that are in; all of them unless `feed` failed
-        self.sizing = sizing or Sizing.choose(_DEFAULT_RAM, _DEFAULT_DISK)
         self._env, self._folder = env, folder / name
         self._kind: Kind = kind
         self._has_aux = aux
@@ -100,15 +89,13 @@ class Drum:
             env, self._folder, kind, aux, choose(update, kind, item), output == "unique", segment
         )
         self._front = FrontSet(front) if front else None
-        self._background = background
         self._number = 1
         self._segments: list[Segment] = []
         self._results: list[ResultFile] = []
-        self._filling: Generation | None = None
+        chosen = sizing or Sizing.choose(_DEFAULT_RAM, _DEFAULT_DISK)
+        self._filling = Filling(env, self._folder, kind, aux, chosen)
         self._merging: Generation | None = None
-        self._buffers: Buffers | None = None
-        self._thread: threading.Thread | None = None
-        self._outcome: Merged | BaseException | None = None
+        self._thread = MergeThread(f"drum-{name}", background)
         self._named: set[str] = set()  # files that a manifest on disk may name
         self._garbage: set[str] = set()
         env.make_folder(self._folder)
@@ -126,12 +113,17 @@ class Drum:
     def pending(self) -> int:
         """Rows that wait for a merge, or for the end of the one that runs."""
         rows = sum(int(generation.rows.sum()) for generation in self._generations())
-        return rows + (int(self._buffers.fill[:, 0].sum()) if self._buffers else 0)
+        return rows + self._filling.buffered
 
     @property
     def merging(self) -> bool:
         """Whether a merge is running at this moment."""
-        return self._thread is not None and self._thread.is_alive()
+        return self._thread.running
+
+    @property
+    def accepted(self) -> int:
+        """Rows of the last batch that are in; all of them unless `feed` failed."""
+        return self._filling.accepted
 
     def feed(
         self,
@@ -146,7 +138,7 @@ class Drum:
         and the next generation is full as well. The error of a merge that failed is raised at the start,
         before anything was taken. When the disk refuses in the middle, `accepted` rows are in.
         """
-        self.accepted = 0
+        self._filling.accepted = 0
         self._settle(raising=True)
         batch: Batch | None = Batch.of(self._kind, self._has_aux, op, keys, values, aux)
         assert batch is not None
@@ -162,7 +154,7 @@ class Drum:
             if self._front is not None:
                 self._front.clear()  # it remembers keys that are not in
             raise
-        self.accepted = len(keys)
+        self._filling.accepted = len(keys)
 
     def merge(self, wait: bool = True, expunge: Predicate | None = None) -> None:
         """Merge all rows fed so far; with `wait` return when that is done.
@@ -183,8 +175,7 @@ class Drum:
 
     def wait(self) -> None:
         """Wait for the merge that runs, if any; raises what it failed with."""
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.join()
         self._settle(raising=True)
 
     def results(self) -> Iterator[Results]:
@@ -204,30 +195,19 @@ class Drum:
         """Fill an empty DRUM with (keys, values), strictly ascending over all batches."""
         if self._segments or self.pending:
             raise ValueError(f"{self.name} is not empty: only an empty DRUM can be loaded")
-        writer = Writer(self._env, self._folder, self._take_number(), self.counters, self._plan.segment)
-        last = -1
-        try:
-            for given, values in batches:
-                keys = np.ascontiguousarray(given, np.uint64)
-                if len(keys) and (int(keys[0]) <= last or not (keys[1:] > keys[:-1]).all()):
-                    raise ValueError("keys to load are not strictly ascending")
-                column = None if self._kind is None else as_column(self._kind, values)
-                writer.append(keys, column)
-                last = int(keys[-1]) if len(keys) else last
-            writer.finish()
-        except BaseException:
-            writer.abandon()
-            raise
-        self._segments = writer.segments
+        columns = (
+            (keys, None if self._kind is None else as_column(self._kind, values)) for keys, values in batches
+        )
+        number = self._take_number()
+        self._segments = write_all(
+            self._env, self._folder, number, columns, self.counters, self._plan.segment
+        )
 
     def items(self) -> Iterator[tuple[Keys, Column | None]]:
         """All of Z in order of keys, in blocks; every checksum is compared on the way."""
-        for segment in list(self._segments):
-            reader = Reader()
-            counters = Counters()
-            for keys, values in read_blocks(self._env, self._folder, segment, self._kind, reader, counters):
-                everything = np.arange(len(keys))
-                yield keys.copy(), None if values is None else take(values, everything)
+        for keys, values in read_all(self._env, self._folder, list(self._segments), self._kind):
+            everything = np.arange(len(keys))
+            yield keys.copy(), None if values is None else take(values, everything)
 
     def verify(self) -> int:
         """Read every block of every file and compare its checksum; the keys in Z.
@@ -235,7 +215,7 @@ class Drum:
         The first block that is damaged is named in a `StorageError`.
         """
         self._await()
-        self._spill_all()
+        self._filling.spill(self.counters)
         for generation in self._generations():
             generation.verify()
         for file in self._results:
@@ -247,7 +227,7 @@ class Drum:
     def prepare(self) -> dict[str, Any]:
         """Make the state durable and describe it; a merge that runs is described as not yet begun."""
         self._settle(raising=False)
-        self._spill_all()
+        self._filling.spill(self.counters)
         for generation in self._generations():
             generation.sync()
         state: dict[str, Any] = {
@@ -282,15 +262,11 @@ class Drum:
             assert segment.rows > 0
             assert last < segment.first <= segment.last
             last = segment.last
-        assert self._thread is None or self._merging is not None
+        assert not self._thread.running or self._merging is not None
         assert not self._garbage & set(self._files())
         for generation in self._generations():
-            assert len(generation.places) == generation.buckets
-            assert [sum(place.rows for place in places) for places in generation.places] == list(
-                generation.rows
-            )
-        if self._buffers is not None:
-            assert (self._buffers.fill >= 0).all()
+            generation.validate()
+        self._filling.validate()
 
     # What follows changes state; the owner's thread only.
 
@@ -309,7 +285,7 @@ class Drum:
             generation.open()
             generations.append(generation)
         if generations:
-            self._filling = generations.pop()
+            self._filling.generation = generations.pop()
         if generations:
             self._merging = generations.pop()
         self._named = set(self._files())
@@ -328,103 +304,47 @@ class Drum:
     def _take(self, batch: Batch | None) -> None:
         begin = 0
         while batch is not None and begin < len(batch):
-            if self._filling is None:
-                self._open_generation()
-            if self._buffers is None:
-                self._open_buffers()
-            assert self._buffers is not None
-            assert self._filling is not None
-            begin = self._buffers.put(batch, begin)
-            self.accepted = int(batch.rows[begin - 1]) + 1 if len(batch.rows) and begin else begin
-            if begin < len(batch):
-                row = int(batch.rows[begin]) if len(batch.rows) else begin
-                bucket = self._buffers.bucket_of(int(batch.keys[row]))
-                if self._buffers.fill[bucket, 0]:
-                    self._buffers.spill(bucket, self._filling, self.counters)
-                else:
-                    self._filling.write(bucket, *lone_row(batch, begin), self.counters)
-                    begin += 1
-                    self.accepted = row + 1
-                full = self._filling.pair_bytes[bucket] >= self.sizing.bucket_bytes
-                if full or self._filling.size >= self.sizing.disk:
-                    self._turn()
+            if self._filling.generation is None:
+                self._filling.open(self._take_number())
+            begin, is_full = self._filling.put(batch, begin, self.counters)
+            if is_full:
+                self._turn()
 
     def _turn(self) -> None:
         """The generation is full: merge it, after the one before it."""
         self._await()
-        if self._merging is not None and self._outcome is None:
+        if self._merging is not None and not self._thread.failed:
             self._start(None)
             self._await()
         # After a failure the next call of `feed` says so; until then rows are still taken.
-        if self._outcome is None:
+        if not self._thread.failed:
             self._seal()
             self._start(None)
 
     def _await(self) -> None:
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.join()
         self._settle(raising=False)
-
-    def _open_generation(self) -> None:
-        generation = Generation(
-            self._env, self._folder, self._take_number(), self.sizing.buckets, self._has_aux
-        )
-        generation.open()
-        self._filling = generation
-
-    def _open_buffers(self) -> None:
-        assert self._filling is not None
-        self._buffers = Buffers(self._filling.buckets, self.sizing.buffer, self._kind, self._has_aux)
-
-    def _spill_all(self) -> None:
-        if self._filling is not None and self._buffers is not None:
-            for bucket in np.flatnonzero(self._buffers.fill[:, 0]).tolist():
-                self._buffers.spill(bucket, self._filling, self.counters)
 
     def _seal(self, always: bool = False) -> None:
         """What is being filled becomes what is being merged."""
-        if self._filling is None and always:
-            self._open_generation()
-        if self._filling is None:
-            return
-        self._spill_all()
-        self._filling.flush()
-        if self._filling.buckets != self.sizing.buckets:
-            self._buffers = None  # it was opened with another sizing
-        self._merging, self._filling = self._filling, None
+        if self._filling.generation is None and always:
+            self._filling.open(self._take_number())
+        self._merging = self._filling.seal(self.counters)
 
     def _start(self, expunge: Predicate | None) -> None:
         assert self._merging is not None
         self._merging.flush()
         merge = Merge(self._plan, self._take_number(), self._merging, self._segments, expunge)
-        if not self._background:
-            self._run(merge)
-            self._settle(raising=False)
-            return
-        self._thread = threading.Thread(
-            target=self._run, args=(merge,), name=f"drum-{self.name}", daemon=True
-        )
-        self._thread.start()
-
-    def _run(self, merge: Merge) -> None:
-        """The thread of a merge."""
-        try:
-            self._outcome = merge.run()
-        except BaseException as error:
-            self._outcome = error
+        self._thread.start(merge)
+        self._settle(raising=False)
 
     def _settle(self, raising: bool) -> None:
         """Make the output and the new Z of a finished merge visible, both at once."""
-        if self.merging:
-            return
-        self._thread = None
-        outcome = self._outcome
-        if isinstance(outcome, Merged):
-            self._outcome = None
-            self._install(outcome)
-        elif outcome is not None and raising:
-            self._outcome = None
-            raise outcome
+        merged = self._thread.collect()
+        if merged is not None:
+            self._install(merged)
+        if raising:
+            self._thread.complain()
 
     def _install(self, merged: Merged) -> None:
         assert self._merging is not None
@@ -450,7 +370,9 @@ class Drum:
         return self._number - 1
 
     def _generations(self) -> list[Generation]:
-        return [generation for generation in (self._merging, self._filling) if generation is not None]
+        return [
+            generation for generation in (self._merging, self._filling.generation) if generation is not None
+        ]
 
     def _files(self) -> dict[str, int]:
         files = {segment.name: segment.size for segment in self._segments}

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import errno
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from barkspider.core.errors import StorageError
@@ -126,9 +125,7 @@ class AppendFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _check(self) -> None:
@@ -233,9 +230,7 @@ class ReadFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

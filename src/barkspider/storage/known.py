@@ -6,7 +6,7 @@ one as it is when nothing falls into its range.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from barkspider.core.errors import StorageError
 from barkspider.storage.blocks import Block, Reader
@@ -60,6 +61,15 @@ def read_blocks(
             yield keys, values
         if (offset, rows, last) != (segment.size, segment.rows, segment.last):
             raise StorageError(f"{path} is not the file that the manifest names: {rows} keys up to {last}")
+
+
+def read_all(
+    env: Env, folder: Path, segments: Sequence[Segment], kind: Kind
+) -> Iterator[tuple[Keys, Column | None]]:
+    """The blocks of all of Z in order; each is valid until the next is asked for."""
+    reader, counters = Reader(), Counters()
+    for segment in segments:
+        yield from read_blocks(env, folder, segment, kind, reader, counters)
 
 
 class Cursor:
@@ -202,6 +212,31 @@ class Writer:
         self._counters.known_written += self._file.size - before
         self._rows += len(keys)
         self._last = int(keys[-1])
+
+
+def write_all(
+    env: Env,
+    folder: Path,
+    number: int,
+    batches: Iterable[tuple[npt.ArrayLike, Column | None]],
+    counters: Counters,
+    segment: int = SEGMENT,
+) -> list[Segment]:
+    """A Z of (keys, values) that ascend strictly over all batches; `ValueError` when they do not."""
+    writer = Writer(env, folder, number, counters, segment)
+    last = -1
+    try:
+        for given, values in batches:
+            keys = np.ascontiguousarray(given, np.uint64)
+            if len(keys) and (int(keys[0]) <= last or not (keys[1:] > keys[:-1]).all()):
+                raise ValueError("keys to load are not strictly ascending")
+            writer.append(keys, values)
+            last = int(keys[-1]) if len(keys) else last
+        writer.finish()
+    except BaseException:
+        writer.abandon()
+        raise
+    return writer.segments
 
 
 def _bytes(keys: Keys, values: Column | None) -> int:

@@ -1,6 +1,6 @@
 """The loop: ask the frontier what to do, do it, tell it what happened.
 
-    frontier.step ─► instructions ─► fetch ─► reading (archive, links) ─► journal ─► outcomes ─► frontier.step
+    frontier.step ─► instructions ─► work (fetch, archive, links) ─► journal ─► outcomes ─► frontier.step
 
 Only this room knows the order of the stages. Everything here runs on one asyncio loop.
 """
@@ -8,98 +8,30 @@ Only this room knows the order of the stages. Everything here runs on one asynci
 from __future__ import annotations
 
 import asyncio
-import resource
 import traceback
 from collections import Counter
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, TypeVar
-
-import uvloop
+from typing import Any
 
 from barkspider.archive import ArchiveWriter
 from barkspider.core.clock import Clock, SystemClock
-from barkspider.core.errors import StorageError, UsageError
-from barkspider.core.events import (
-    FetchPage,
-    FetchRobots,
-    Frontier,
-    HostResolved,
-    Instruction,
-    Outcome,
-    PageFetched,
-    ResolveHost,
-    RobotsFetched,
-    Seeds,
-)
-from barkspider.core.records import Flag, UrlRow
-from barkspider.core.settings import Fetch, Settings
+from barkspider.core.errors import StorageError
+from barkspider.core.events import Frontier, HostResolved, Instruction, Outcome, PageFetched, Seeds
+from barkspider.core.records import Flag
 from barkspider.engine.control import Control
 from barkspider.engine.cookies import KeptCookies
-from barkspider.engine.earlier import Earlier, EarlierPages
 from barkspider.engine.job import Job
 from barkspider.engine.ledger import Ledger
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.outcomes import Entry
-from barkspider.engine.preflight import canonical_seeds, check_hosts
-from barkspider.engine.reading import Reader
+from barkspider.engine.preflight import allow_open_files, canonical_seeds
 from barkspider.engine.statistics import Statistics, Tally
-from barkspider.fetch import Fetcher, Response, user_agent
+from barkspider.engine.work import Worker, internal_error
+from barkspider.fetch import user_agent
 from barkspider.frontier import Irlbot, Sydney
-from barkspider.storage.env import Env
-
-_Answer = TypeVar("_Answer", PageFetched, RobotsFetched)
 
 _TICK = 1.0  # seconds
-_ONLY_IF_CHANGED = int(Flag.AGAIN | Flag.REVISIT)  # whoever wants its other links needs the page
-
-
-def crawl(seeds: str | Sequence[str], folder: Path | str, settings: Settings | None = None) -> Statistics:
-    """Crawl from seeds into a new job folder and return what was done. Blocks until the crawl ends.
-
-    Raises `UsageError` for a seed, setting or folder that cannot be used, `StorageError` when the disk
-    refuses. README.md shows a call.
-    """
-    chosen = settings or Settings()
-    starts = canonical_seeds(chosen, ((seed, "") for seed in ([seeds] if isinstance(seeds, str) else seeds)))
-
-    async def run() -> Statistics:
-        await check_hosts(chosen, starts)
-        return await _run(Job.create(Path(folder), chosen, starts, Env()))
-
-    return _blocking(run)
-
-
-def resume(folder: Path | str, options: Sequence[str] = ()) -> Statistics:
-    """Go on with a job that was stopped or killed, and return what was done. Blocks until the crawl ends.
-
-    `options` change settings, as `a.b=c`. Raises `UsageError` for a folder or setting that cannot be used.
-    """
-
-    async def run() -> Statistics:
-        return await _run(Job.open(Path(folder), Env(), options))
-
-    return _blocking(run)
-
-
-def _blocking(run: Callable[[], Coroutine[Any, Any, Statistics]]) -> Statistics:
-    with suppress(RuntimeError):
-        asyncio.get_running_loop()
-        raise UsageError("barkspider runs a loop of its own: call it outside of a running event loop")
-    return uvloop.run(run())
-
-
-async def _run(job: Job) -> Statistics:
-    try:
-        crawl = Crawl(job)
-        statistics = await crawl.run()
-    finally:
-        job.close()
-    if crawl.fault is not None:
-        raise crawl.fault
-    return statistics
 
 
 class Crawl:
@@ -117,17 +49,15 @@ class Crawl:
         self._tally = Tally()
         self._ledger = Ledger(job.env, job.path)
         self._links = LinkMaker(settings, job.seeds(), self._clock.wall)
-        self._fetcher = Fetcher(settings)
-        jar, state = self._fetcher.cookies, self._ledger.state(KeptCookies.name)
-        self._cookies = KeptCookies(job.env, job.path, jar, state)
         info = {
             "software": user_agent(settings.agent),
             "robots": "obey" if settings.politeness.obey_robots else "ignore",
         }
         recovered = self._ledger.recover(job.archive)
         self._archive = ArchiveWriter(job.env, job.archive, settings, info, recovered)
-        self._earlier: EarlierPages | None = None  # made when the first page is fetched again
-        self._reader = Reader(settings, self._links, self._archive, self._clock, self._tally)
+        self._worker = Worker(job, self._links, self._archive, self._clock, self._tally)
+        jar, state = self._worker.cookies, self._ledger.state(KeptCookies.name)
+        self._cookies = KeptCookies(job.env, job.path, jar, state)
         chosen = Irlbot if settings.frontier == "irlbot" else Sydney
         self._frontier: Frontier = chosen(
             settings,
@@ -180,7 +110,7 @@ class Crawl:
 
     async def run(self) -> Statistics:
         """Crawl to the end."""
-        _allow_open_files(self._job.settings.fetch)
+        allow_open_files(self._job.settings.fetch)
         event = {"replayed": self.replayed} if self._job.resumed else {}
         self._log("resumed" if event else "started", agent=user_agent(self._job.settings.agent), **event)
         limit = self._job.settings.limits.time
@@ -351,15 +281,15 @@ class Crawl:
         self._news.set()
 
     async def _carry_out(self, instruction: Instruction) -> None:
-        """Do what an instruction says; whatever happens, there is one outcome."""
+        """Do what an instruction says; whatever happens, there is one outcome, unless the crawl is about to end."""
         try:
-            outcome = await self._outcome(instruction)
+            outcome = await self._worker.carry_out(instruction)
         except StorageError as error:
             self._fail(error)
             return
         except Exception:  # one bad page must not end the crawl; the log keeps what happened
             self._log("internal_error", instruction=repr(instruction), trace=traceback.format_exc())
-            outcome = _internal_error(instruction)
+            outcome = internal_error(instruction)
         if outcome is not None:
             self._hand_in(outcome)
 
@@ -374,32 +304,6 @@ class Crawl:
             self._entries.append(Entry(self._now(), outcome, notes, self._archive.places(), tally))
         self._news.set()
 
-    async def _outcome(self, instruction: Instruction) -> Outcome | None:
-        """What came of it; None for a page that came when there were enough."""
-        if isinstance(instruction, ResolveHost):
-            found = await self._fetcher.resolve(instruction.host)
-            if found.error:
-                self._archive.note_error(self._clock.wall(), "dns", found.error, instruction.host)
-            return HostResolved(instruction, found.addresses, found.error, found.ttl)
-        if isinstance(instruction, FetchRobots):
-            response = await self._fetcher.fetch(instruction.url, instruction.address)
-            return _with_cookies(self._reader.robots(instruction, response), response)
-        url = instruction.row.url.decode()
-        validators, original = self._find_earlier(instruction.row) or (None, None)
-        response = await self._fetcher.fetch(url, instruction.address, validators, any_type=False)
-        limit = self._job.settings.limits.pages
-        if 0 < limit <= self._tally.pages:
-            return None
-        return _with_cookies(self._reader.page(instruction, response, original), response)
-
-    def _find_earlier(self, row: UrlRow) -> Earlier | None:
-        """What is stored of a page that is to be fetched again only if it has changed."""
-        if row.flags & _ONLY_IF_CHANGED != Flag.AGAIN:
-            return None
-        if self._earlier is None:
-            self._earlier = EarlierPages(self._job.env, self._job.archive)
-        return self._earlier.find(row.url.decode())
-
     async def _close(self) -> None:
         self.abort()
         settling = [self._settling] if self._settling is not None else []
@@ -411,9 +315,7 @@ class Crawl:
             except StorageError as error:
                 self.fault = self.fault or error
         self._final = self.statistics()
-        if self._earlier is not None:
-            self._earlier.close()
-        await self._fetcher.aclose()
+        await self._worker.close()
         with suppress(StorageError):  # a full disk may have no room for this either
             why = {"error": str(self.fault)} if self.fault else {}
             self._log("ended", **self._final.as_dict(), drum=self._frontier.drums(), **why)
@@ -430,26 +332,3 @@ class Crawl:
 
     def _log(self, event: str, **details: Any) -> None:
         self._job.log(self._clock.wall(), event, **details)
-
-
-def _allow_open_files(fetch: Fetch) -> None:
-    """Ask the system for as many open files as there may be connections, and some for everything else."""
-    wanted = fetch.in_flight + fetch.idle_connections + 256
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
-
-
-def _with_cookies(outcome: _Answer, response: Response) -> _Answer:
-    """What was taken goes into the journal with the outcome."""
-    return replace(outcome, cookies=response.cookies) if response.cookies else outcome
-
-
-def _internal_error(instruction: Instruction) -> Outcome:
-    if isinstance(instruction, ResolveHost):
-        return HostResolved(instruction, (), "internal_error")
-    if isinstance(instruction, FetchRobots):
-        return RobotsFetched(instruction, 0)
-    assert isinstance(instruction, FetchPage)
-    return PageFetched(instruction, failure="internal_error")

@@ -5,7 +5,6 @@ RAM. Items are like URLs: `https`, names and paths of words, and numbers. One co
 two phases, so the sync is counted too. LZ4 alone, from RAM to RAM, is measured beside it: the compressed
 queue cannot be faster.
 """
-# ruff: noqa: A005 - the name of the workload; always imported from its package
 
 from __future__ import annotations
 

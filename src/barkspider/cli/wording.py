@@ -1,0 +1,26 @@
+"""Figures as people read them."""
+
+from __future__ import annotations
+
+
+def reasons(counts: dict[str, int]) -> str:
+    """Counts by reason, largest first.
+
+    >>> reasons({"robots": 3, "http_404": 1200})
+    'http_404 1,200 · robots 3'
+    """
+    ordered = sorted(counts.items(), key=lambda item: -item[1])
+    return " · ".join(f"{name} {count:,}" for name, count in ordered)
+
+
+def volume(size: float) -> str:
+    """A size for people.
+
+    >>> volume(12_345_678)
+    '12.3 MB'
+    """
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"

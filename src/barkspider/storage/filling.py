@@ -1,0 +1,85 @@
+"""Filling: the rows of a DRUM that no merge has begun with yet, in buffers and beyond these in a generation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from barkspider.storage.buckets import Batch, Buffers, Generation, lone_row
+from barkspider.storage.columns import Kind
+from barkspider.storage.counters import Counters
+from barkspider.storage.env import Env
+from barkspider.storage.sizing import Sizing
+
+
+class Filling:
+    """See the module. Filled by `Drum.feed`, emptied by `seal`, which hands the generation over to a merge.
+
+    The owner of the DRUM only. Invariant: where there is no generation, the buffers are empty.
+    """
+
+    def __init__(self, env: Env, folder: Path, kind: Kind, has_aux: bool, sizing: Sizing) -> None:
+        self._env, self._folder, self._kind, self._has_aux = env, folder, kind, has_aux
+        self._sizing = sizing
+        self._buffers: Buffers | None = None
+        self.generation: Generation | None = None
+        self.accepted = 0  # rows of the last batch that are in
+
+    @property
+    def buffered(self) -> int:
+        """Rows that are in RAM only."""
+        return 0 if self._buffers is None else int(self._buffers.fill[:, 0].sum())
+
+    def open(self, number: int) -> None:
+        """Begin a generation with this number."""
+        generation = Generation(self._env, self._folder, number, self._sizing.buckets, self._has_aux)
+        generation.open()
+        self.generation = generation
+
+    def put(self, batch: Batch, begin: int, counters: Counters) -> tuple[int, bool]:
+        """Take rows of a batch from the `begin`-th on, until the buffer of one is full and is written to the disk.
+
+        Returns the place of the first row that was not taken, and whether the generation is as large as it may be.
+        """
+        assert self.generation is not None
+        if self._buffers is None:
+            buckets, size = self.generation.buckets, self._sizing.buffer
+            self._buffers = Buffers(buckets, size, self._kind, self._has_aux)
+        begin = self._buffers.put(batch, begin)
+        self.accepted = int(batch.rows[begin - 1]) + 1 if len(batch.rows) and begin else begin
+        if begin == len(batch):
+            return begin, False
+        row = int(batch.rows[begin]) if len(batch.rows) else begin
+        bucket = self._buffers.bucket_of(int(batch.keys[row]))
+        if self._buffers.fill[bucket, 0]:
+            self._buffers.spill(bucket, self.generation, counters)
+        else:
+            self.generation.write(bucket, *lone_row(batch, begin), counters)
+            begin += 1
+            self.accepted = row + 1
+        is_full = self.generation.pair_bytes[bucket] >= self._sizing.bucket_bytes
+        return begin, bool(is_full or self.generation.size >= self._sizing.disk)
+
+    def spill(self, counters: Counters) -> None:
+        """Write all that is in the buffers to the files of the generation."""
+        if self.generation is not None and self._buffers is not None:
+            for bucket in np.flatnonzero(self._buffers.fill[:, 0]).tolist():
+                self._buffers.spill(bucket, self.generation, counters)
+
+    def seal(self, counters: Counters) -> Generation | None:
+        """Give up the generation, which has all rows; None when there is none."""
+        sealed = self.generation
+        if sealed is not None:
+            self.spill(counters)
+            sealed.flush()
+            if sealed.buckets != self._sizing.buckets:
+                self._buffers = None  # it was opened with another sizing
+            self.generation = None
+        return sealed
+
+    def validate(self) -> None:
+        """Check the invariants."""
+        if self._buffers is not None:
+            assert (self._buffers.fill >= 0).all()
+        assert self.generation is not None or not self.buffered

@@ -1,0 +1,66 @@
+"""The merge of a DRUM that runs beside its owner, and how it ended."""
+
+from __future__ import annotations
+
+import threading
+
+from barkspider.storage.merge import Merge, Merged
+
+
+class MergeThread:
+    """At most one merge at a time. The owner of the DRUM calls all of this; only `_run` is in the other thread.
+
+    The outcome of a merge stays here until the owner collects it, or is told of the error.
+    """
+
+    def __init__(self, name: str, background: bool) -> None:
+        """Without `background` a merge is done when `start` returns."""
+        self._name, self._background = name, background
+        self._thread: threading.Thread | None = None
+        self._outcome: Merged | BaseException | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether a merge runs at this moment."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the last one failed, and the owner was not told yet."""
+        return isinstance(self._outcome, BaseException)
+
+    def start(self, merge: Merge) -> None:
+        """Run a merge; the last one was collected or complained of."""
+        assert self._outcome is None
+        if self._background:
+            self._thread = threading.Thread(target=self._run, args=(merge,), name=self._name, daemon=True)
+            self._thread.start()
+        else:
+            self._run(merge)
+
+    def join(self) -> None:
+        """Wait for the end of the one that runs, if any."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def collect(self) -> Merged | None:
+        """What the merge that ended made, once; None when there is none, or it failed."""
+        if self.running:
+            return None
+        self._thread = None
+        if not isinstance(self._outcome, Merged):
+            return None
+        merged, self._outcome = self._outcome, None
+        return merged
+
+    def complain(self) -> None:
+        """Raise what the last merge failed with, once."""
+        if not self.running and isinstance(self._outcome, BaseException):
+            error, self._outcome = self._outcome, None
+            raise error
+
+    def _run(self, merge: Merge) -> None:
+        try:
+            self._outcome = merge.run()
+        except BaseException as error:
+            self._outcome = error
