@@ -110,6 +110,7 @@ def test_a_whole_crawl_passes_the_checks_of_the_field(
     options = [f"{name}={value}" for name, value in served.settings().items()]
     options += [
         "scope.level=web",
+        "frontier=sydney",  # which takes all seeds, and so all mirrors, before it has pages enough
         "politeness.host_delay=1ms",
         "politeness.server_delay=0s",
         "limits.pages=150",

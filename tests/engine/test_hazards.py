@@ -82,8 +82,11 @@ def test_every_redirect_leads_to_its_page(crawler: Crawler, frontier: str) -> No
     assert f"https://www.{home}/secure" in found.urls
     assert f"http://www.{home}/chain-0" in found.urls
     assert f"http://www.{home}/chain-19" not in found.urls  # the long chain was given up
-    # Over http and, from /secure on, over https.
-    assert found.statistics.failed == {"redirect_loop": 2, "too_many_redirects": 2}
+    # Over http and, from /secure on, over https. /self is a loop in any case; /loop-a and /loop-b, which are linked to
+    # both, are one only if the one is fetched after the other has led to it.
+    failed = found.statistics.failed
+    assert failed.keys() == {"redirect_loop", "too_many_redirects"}
+    assert (2 <= failed["redirect_loop"] <= 4, failed["too_many_redirects"]) == (True, 2)
     assert found.statistics.stopped_by == "done"
 
 
