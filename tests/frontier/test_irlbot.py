@@ -65,6 +65,28 @@ def test_a_site_of_ten_pages_ends_by_itself(irlbot: Make) -> None:
     assert took < 1
 
 
+def test_a_seed_with_a_slow_robots_txt_does_not_wait_for_all_others(irlbot: Make) -> None:
+    """New links keep coming in, but the fetchers have time: what waits for robots.txt is looked at first."""
+    pages = {
+        f"http://h{host}.example/{page}": [f"http://h{host}.example/{page + step}" for step in (1, 2)]
+        for host in range(5)
+        for page in range(400)
+    }
+    late = "http://late.example/"
+    seeds = [f"http://h{host}.example/0" for host in range(5)]
+    web = VirtualWeb(pages | {late: []}, slow={f"{late}robots.txt": 0.05})
+    frontier = irlbot(
+        politeness__host_delay="1ms",
+        politeness__server_delay="0s",
+        politeness__slow_factor=0,
+        fetch__in_flight=100,
+    )
+    web.run(frontier, batch(*seeds, late), until=1.5, validate=False)
+    asked = {url: time for time, _, _, url in web.requests}
+    assert len(asked) > 400
+    assert asked[late] < 0.5
+
+
 def test_a_farm_waits_while_others_are_crawled(irlbot: Make) -> None:
     """A domain without links from others gets its base budget a queue; the rest of it comes later."""
     farm = [f"http://s{number}.farm.example/" for number in range(400)]

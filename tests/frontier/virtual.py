@@ -94,6 +94,7 @@ class VirtualWeb:
             for instruction in instructions:
                 answer = self.answer(now, instruction)
                 url = instruction.row.url.decode() if isinstance(instruction, FetchPage) else ""
+                url = instruction.url if isinstance(instruction, FetchRobots) else url
                 seconds = self.slow.get(url, self.latency)
                 if isinstance(answer, PageFetched | RobotsFetched):
                     answer = replace(answer, seconds=seconds)

@@ -41,6 +41,9 @@ _TAKEN, _DRAWN = 500, 2_000  # URLs taken from disk at a time, and in a step
 _WORTH = 8  # edges are merged early when they are more than this part of those that are known
 _URLS_WORTH = 4  # no queue is begun while more than this part of the URLs known waits to be placed
 _PERMITS_WORTH = 32  # origins to look up are merged when they are more than this part of those that are known
+_FEW = (
+    100  # URLs that wait for a robots.txt are checked again as answers come in, before new ones are looked at
+)
 _PATIENCE = 30.0  # seconds that URLs wait for a robots.txt before they are in nobody's way
 _LOOK_AGAIN = 0.02  # seconds until a merge that runs is looked at again
 # What the parts get of `memory`; the rest is for fetching, the archive and everything that is not a buffer.
@@ -296,6 +299,8 @@ class Irlbot(PoliteFrontier):
             return True
         if self._permits.undecided:
             self._permits.merge(wait=False)
+        elif self._permits.waiting <= _FEW and self._permits.hurry(now):
+            pass  # as in a small crawl, where one seed must not wait while links of the others come in
         elif self._star.unbudgeted:
             # Edges wait until they are worth a pass over all that are known.
             self._star.merge(wait=False, edges=self._star.pending_edges * _WORTH > self._star.edges)
