@@ -1,10 +1,10 @@
 """The crawl as a whole: the one room that knows the order of the stages.
 
 `loop` runs a crawl and `work` does what it says; `ledger` makes it survive with a journal of `outcomes` and
-checkpoints, `links` and `reading` turn responses into outcomes, `job` is the folder on disk, `control` how a crawl is
-spoken to, `statistics` what people see, `preflight` what is done before anything starts, `blocking` all of it in one
-call, `stored` a job read back; `recrawl` gives a job its old pages to fetch again, `earlier` finds what is stored of
-them.
+checkpoints, which `cookies` are a part of; `links` and `reading` turn responses into outcomes, `job` is the folder on
+disk, `control` how a crawl is spoken to, `statistics` what people see, `preflight` what is done before anything starts,
+`blocking` all of it in one call, `stored` a job read back and `redirecting` who in it only leads elsewhere; `recrawl`
+gives a job its old pages to fetch again, `earlier` finds what is stored of them.
 """
 
 from importlib import import_module

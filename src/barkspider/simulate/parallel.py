@@ -197,7 +197,7 @@ class Simulation:
         fetched, *counts = crawl(
             self.web.indptr,
             self.web.indices,
-            owners,
+            owners.copy(),
             rule("firewall" if setup.exchanges == 0 else setup.mode),
             process,
             np.concatenate([[0], np.cumsum(rooms)]),

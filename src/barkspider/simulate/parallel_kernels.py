@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from barkspider.frontier.modes import DROP, OWNERS, RULE, SEND, TAKE, bundle, decision, is_due
+from barkspider.frontier.modes import DROP, KEEP, RULE, SEND, TAKE, bundle, decision, is_due
 from barkspider.frontier.sampling import next_random
 
 nb: Any = numba
@@ -23,12 +23,13 @@ u64: Any = np.uint64
 _PLACES = nb.types.Array(nb.int64, 1, "C", readonly=True)
 _NODES = nb.types.Array(nb.int32, 1, "C", readonly=True)
 
-_UNKNOWN, _FETCHED = -1, -2  # instead of a place in a heap
+# What is known of a page, in 16 bits: who owns it, that all processes have it from the beginning, that its owner (or
+# whoever crawls alone) has heard of it, and that it was fetched. A link costs one look at this, which is far away.
+OWNER, REPLICATED, _KNOWN, _FETCHED = (1 << 12) - 1, 1 << 12, 1 << 13, 1 << 14
 _WAITING, _OWN_CAME, _OWN_WENT, _OTHERS_CAME, _OTHERS_WENT = 0, 1, 2, 3, 4
 # A page's rank: own pages before others', then more backlinks, then earlier discovery.
 _BACKLINK = 1 << 31
 _OWN = 1 << 62
-OWNER, REPLICATED = (1 << 15) - 1, 1 << 15  # what tells of a page who owns it, and that all have it
 _AHEAD = 64  # links of a page that are looked at before any is followed
 
 
@@ -47,8 +48,8 @@ def random_keys(count, seed):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(nb.uint8(RULE, nb.uint16, nb.int64), nogil=True, cache=True)
-def _decision(rule, owner, me):  # type: ignore[no-untyped-def]
-    return decision(rule, (owner & OWNER) == me, (owner & REPLICATED) != 0)
+def _decision(rule, page, me):  # type: ignore[no-untyped-def]
+    return decision(rule, (page & OWNER) == me, (page & REPLICATED) != 0)
 
 
 @nb.njit(nb.void(nb.int32[::1], nb.int64[::1], nb.int32[::1], nb.int64), nogil=True, cache=True)
@@ -86,22 +87,22 @@ def _take_best(heap, ranks, place, size):  # type: ignore[no-untyped-def]
 
 @nb.njit(
     nb.void(
-        nb.int32[::1], nb.int64[::1], nb.int64[::1], nb.int32[::1], nb.int64[::1], nb.int64, nb.boolean,
-        nb.int64,
+        nb.int32[::1], nb.int64[::1], nb.int64[::1], nb.uint16[::1], nb.int32[::1], nb.int64[::1], nb.int64,
+        nb.boolean, nb.int64,
     ),
     nogil=True,
     cache=True,
 )  # fmt: skip
-def _hear(room, ranks, queue, place, known, page, is_own, links):  # type: ignore[no-untyped-def]
+def _hear(room, ranks, queue, about, place, known, page, is_own, links):  # type: ignore[no-untyped-def]
     """Let a process know of a page not fetched yet, or of more links to it; 0 links if backlinks do not count.
 
     `queue` is the process's pages that wait, and own and others' that came and went. By backlinks, `room` is a
     heap. Else it is two queues that cannot meet, since a page comes once: own from its front, others' from its end.
     """
-    if place[page] == _UNKNOWN:
+    if not about[page] & _KNOWN:
+        about[page] |= _KNOWN
         waiting = queue[_WAITING]
         queue[_WAITING] += 1
-        place[page] = waiting
         if links:
             room[waiting], ranks[waiting] = page, (_OWN if is_own else 0) + links * _BACKLINK - known[0]
             known[0] += 1
@@ -118,9 +119,11 @@ def _hear(room, ranks, queue, place, known, page, is_own, links):  # type: ignor
 
 
 @nb.njit(
-    nb.int32(nb.int32[::1], nb.int64[::1], nb.int64[::1], nb.int32[::1], nb.boolean), nogil=True, cache=True
+    nb.int32(nb.int32[::1], nb.int64[::1], nb.int64[::1], nb.uint16[::1], nb.int32[::1], nb.boolean),
+    nogil=True,
+    cache=True,
 )
-def _take(room, ranks, queue, place, counts_backlinks):  # type: ignore[no-untyped-def]
+def _take(room, ranks, queue, about, place, counts_backlinks):  # type: ignore[no-untyped-def]
     """Take the page that a process fetches next; there must be one."""
     queue[_WAITING] -= 1
     if counts_backlinks:
@@ -131,22 +134,22 @@ def _take(room, ranks, queue, place, counts_backlinks):  # type: ignore[no-untyp
     else:
         queue[_OTHERS_WENT] += 1
         page = room[len(room) - queue[_OTHERS_WENT]]
-    place[page] = _FETCHED
+    about[page] |= _FETCHED
     return page
 
 
 @nb.njit(
-    nb.uint64[::1](_PLACES, _NODES, OWNERS, RULE, nb.int64, nb.int32[::1], nb.int64, nb.int64),
+    nb.uint64[::1](_PLACES, _NODES, nb.uint16[::1], RULE, nb.int64, nb.int32[::1], nb.int64, nb.int64),
     nogil=True,
     cache=True,
 )
-def _collected(indptr, indices, owners, rule, me, before, page, count):  # type: ignore[no-untyped-def]
+def _collected(indptr, indices, about, rule, me, before, page, count):  # type: ignore[no-untyped-def]
     """The targets of the `count` links to send of the pages in a chain, in the order they were found."""
     keys = np.empty(count, np.uint64)
     while page >= 0:
         for arc in range(indptr[page + 1] - 1, indptr[page] - 1, -1):
             target = indices[arc]
-            if _decision(rule, owners[target], me) == SEND:
+            if _decision(rule, about[target], me) == SEND:
                 count -= 1
                 keys[count] = u64(target)
         page = i64(before[page])
@@ -155,14 +158,14 @@ def _collected(indptr, indices, owners, rule, me, before, page, count):  # type:
 
 @nb.njit(
     nb.types.UniTuple(nb.int64, 4)(
-        _PLACES, _NODES, OWNERS, RULE, nb.int64, _PLACES, _PLACES, _NODES, nb.int64, _PLACES,
+        _PLACES, _NODES, nb.uint16[::1], RULE, nb.int64, _PLACES, _PLACES, _NODES, nb.int64, _PLACES,
         nb.int64, nb.boolean, nb.int32[::1], nb.int32[::1],
     ),
     nogil=True,
     cache=True,
 )  # fmt: skip
 def crawl(  # type: ignore[no-untyped-def]
-    indptr, indices, owners, rule, first, begin, seed_ends, seeds, batch, meetings,
+    indptr, indices, about, rule, first, begin, seed_ends, seeds, batch, meetings,
     limit, counts_backlinks, order, ticks,
 ):  # fmt: skip
     """Crawl with the processes numbered from `first` on until `limit` pages are fetched or none is left.
@@ -175,14 +178,15 @@ def crawl(  # type: ignore[no-untyped-def]
 
     Process `first` + i has room for begin[i + 1] - begin[i] pages and starts from the `seeds` before
     seed_ends[i]. No page may come up in two processes: where the rule lets it, let one process crawl alone.
+    `about` has the owners of pages, and which are replicated; what becomes known of them is added.
     order[i] is the page fetched as number i, in tick ticks[i]. Returns the pages fetched, URLs sent, times that
     some process sent any, and the tick of the first page that was another's, or -1.
-    O(1) a link and a page, O(log pages) if backlinks count; 20 bytes a page beside the results.
+    O(1) a link and a page, O(log pages) if backlinks count; 8 bytes a page beside the results, 20 then.
     """
     nodes, processes = len(indptr) - 1, len(begin) - 1
-    place = np.full(nodes, _UNKNOWN, np.int32)
+    place = np.empty(nodes if counts_backlinks else 0, np.int32)  # of a page that waits, in the heap
     rooms = np.empty(begin[processes], np.int32)
-    all_ranks = np.empty(begin[processes], np.int64)
+    all_ranks = np.empty(len(rooms) if counts_backlinks else 0, np.int64)
     queues = np.zeros((processes, 5), np.int64)
     known = np.zeros(1, np.int64)
     # The pages since the last batch are a chain from `latest` on; their links are read again when it is sent.
@@ -192,12 +196,13 @@ def crawl(  # type: ignore[no-untyped-def]
     links_since = np.zeros(processes, np.int64)
     sends = np.zeros(processes, np.bool_)
     link = i64(counts_backlinks)
-    whats, places = np.empty(_AHEAD, np.uint8), np.empty(_AHEAD, np.int32)
+    whats = np.empty(_AHEAD, np.uint8)
+    may_send, may_stray = rule[0, 0] == SEND, rule[0, 0] == TAKE or rule[0, 0] == KEEP
     for process in range(processes):
         room = rooms[begin[process] : begin[process + 1]]
         ranks = all_ranks[begin[process] : begin[process + 1]]
         for i in range(seed_ends[process - 1] if process else 0, seed_ends[process]):
-            _hear(room, ranks, queues[process], place, known, i64(seeds[i]), True, link)
+            _hear(room, ranks, queues[process], about, place, known, i64(seeds[i]), True, link)
     fetched, sent, sendings, met, tick, strayed = i64(0), i64(0), i64(0), i64(0), i64(0), i64(-1)
     while fetched < limit:
         is_active = False
@@ -209,36 +214,38 @@ def crawl(  # type: ignore[no-untyped-def]
             me = first + process
             room = rooms[begin[process] : begin[process + 1]]
             ranks = all_ranks[begin[process] : begin[process + 1]]
-            page = _take(room, ranks, queue, place, counts_backlinks)
-            if strayed < 0 and (owners[page] & OWNER) != me:
+            page = _take(room, ranks, queue, about, place, counts_backlinks)
+            if may_stray and strayed < 0 and (about[page] & OWNER) != me:
                 strayed = tick
             order[fetched] = page
             ticks[fetched] = tick
             fetched += 1
-            before[page] = latest[process]
-            latest[process] = page
-            pages_since[process] += 1
+            if may_send:
+                before[page] = latest[process]
+                latest[process] = page
+                pages_since[process] += 1
             # Three times over some links, so that what is far apart in memory is on its way at the same time.
             for arc in range(indptr[page], indptr[page + 1], _AHEAD):
                 targets = indices[arc : min(arc + _AHEAD, indptr[page + 1])]
                 for i in range(len(targets)):
-                    whats[i] = _decision(rule, owners[targets[i]], me)
-                    places[i] = place[targets[i]]
-                for i in range(len(targets)):
-                    at = places[i]
+                    state = about[targets[i]]
+                    whats[i] = _decision(rule, state, me)
                     if whats[i] == SEND:
                         links_since[process] += 1
                         whats[i] = DROP
-                    elif at == _FETCHED:
+                    elif state & (_FETCHED if counts_backlinks else _KNOWN):
                         whats[i] = DROP
-                    elif whats[i] != DROP and counts_backlinks and at > 0:
+                for i in range(len(targets)):
+                    if whats[i] != DROP and about[targets[i]] & _KNOWN:
+                        at = i64(place[targets[i]])
                         rank = ranks[at] + _BACKLINK
-                        if rank < ranks[(at - 1) >> 2]:  # it stays where it is
+                        if at > 0 and rank < ranks[(at - 1) >> 2]:  # it stays where it is
                             ranks[at] = rank
                             whats[i] = DROP
                 for i in range(len(targets)):
                     if whats[i] != DROP:
-                        _hear(room, ranks, queue, place, known, i64(targets[i]), whats[i] == TAKE, link)
+                        target = i64(targets[i])
+                        _hear(room, ranks, queue, about, place, known, target, whats[i] == TAKE, link)
         meet = met < len(meetings) and (fetched >= meetings[met] or not is_active)
         met += meet
         for process in range(processes):  # all decide before any hears of others
@@ -248,7 +255,7 @@ def crawl(  # type: ignore[no-untyped-def]
             if not sends[process]:
                 continue
             keys = _collected(
-                indptr, indices, owners, rule, first + process, before, i64(latest[process]),
+                indptr, indices, about, rule, first + process, before, i64(latest[process]),
                 links_since[process],
             )  # fmt: skip
             counts = bundle(keys)
@@ -256,12 +263,12 @@ def crawl(  # type: ignore[no-untyped-def]
             for row in range(len(keys)):
                 target = i64(keys[row])
                 sent += counts[row] > 0
-                if counts[row] and place[target] != _FETCHED:
-                    owner = i64(owners[target] & OWNER) - first
+                if counts[row] and not about[target] & _FETCHED:
+                    owner = i64(about[target] & OWNER) - first
                     room = rooms[begin[owner] : begin[owner + 1]]
                     ranks = all_ranks[begin[owner] : begin[owner + 1]]
                     links = link * i64(counts[row])
-                    _hear(room, ranks, queues[owner], place, known, target, True, links)
+                    _hear(room, ranks, queues[owner], about, place, known, target, True, links)
             latest[process], pages_since[process], links_since[process] = -1, 0, 0
         if not is_active and not sends.any():
             break
