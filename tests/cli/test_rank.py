@@ -254,7 +254,11 @@ def test_wrong_usage_is_refused_before_anything_is_read(tmp_path: Path, edges: P
         ((edges, "--spam-list", edges), "for --compare"),
         ((edges, "--merge-redirects"), "is for jobs, and .* is none"),
         ((edges, "--output", "x.csv"), "does not end in .parquet"),
+        ((edges, "--output", "no/x.parquet"), "the folder of no/x.parquet does not exist"),
+        ((edges, "--save", edges), "is a file; name a folder"),
         ((edges, "--compare", "--scores", edges), "is not a name and a number"),
+        ((edges, "--compare", "--spam-list", tmp_path / "float.parquet"), "no name of the spam list is in"),
+        ((edges, "--compare", "--spam-list", "/dev/null"), "has no names"),
     ):
         with pytest.raises(UsageError, match=message):
             run(*arguments)

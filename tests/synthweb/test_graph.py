@@ -116,6 +116,7 @@ def test_the_command_writes_a_domain_graph_that_can_be_ranked(tmp_path: Path) ->
         (("--log", "/no/such/folder/x"), "folder"),
         (("--graph", "x", "--urls", "y", "--limit", "-1"), "--limit"),
         (("--graph", "x", "--domain-graph", "y"), "--domain-graph"),
+        (("--domain-graph", "y"), "does not end in .npz"),
     ],
 )
 def test_wrong_values_get_one_clear_line(

@@ -55,6 +55,8 @@ def export(
         raise UsageError(f"{'--json' if json_ else chosen} needs a file to write to; name one with --output")
     if output is not None and output.exists():
         raise UsageError(f"{output} exists; name another file with --output")
+    if output is not None and not output.absolute().parent.is_dir():
+        raise UsageError(f"the folder of {output} does not exist; create it first")
     from barkspider.engine import open_job
 
     write = {"jsonl": _jsonl, "parquet": _parquet, "edges": _edges, "npz": _npz}[chosen]

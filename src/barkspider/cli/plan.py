@@ -26,7 +26,7 @@ def plan(**given: Any) -> None:
 
     Example: barkspider plan --pages 8e9 --ram 8GB --disk 4TB --disk-speed 500MB/s --rate 1000
 
-    Example: barkspider plan --from jobs/demo --pages 1B
+    Example: barkspider plan --from jobs/example --pages 1B
     """
     job, plot, as_json = given.pop("from_"), given.pop("plot"), given.pop("json_")
     if plot is not None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from barkspider.graph.rank import Choice, Result
     from barkspider.graph.store import Graph
 
+_ROUGH = 1_000  # nodes of a sample below which its scores are too rough to tell the order
 _SHOWN = 15  # of the top list on a screen: as many as Table I has
 
 
@@ -72,7 +73,7 @@ def rank(
     from barkspider.graph.rank import Choice
 
     choice = Choice(method, p, depth, top, parse_size(memory) if memory else None, seed, output is not None)
-    _check_options(choice, output, compare, spam_list or scores)
+    _check_options(choice, output, save, compare, spam_list or scores)
     if compare:
         spam = rank_compare.read_spam(spam_list)
         outside = rank_compare.read_scores(scores)
@@ -83,7 +84,9 @@ def rank(
         _rank_one(opened, choice, output, as_json)
 
 
-def _check_options(choice: Choice, output: Path | None, compare: bool, outside: Path | None) -> None:
+def _check_options(
+    choice: Choice, output: Path | None, save: Path | None, compare: bool, outside: Path | None
+) -> None:
     from barkspider.graph.methods import check_depth, sample_limit
     from barkspider.graph.rank import METHODS, VARIANTS
 
@@ -100,6 +103,10 @@ def _check_options(choice: Choice, output: Path | None, compare: bool, outside: 
     wanted = (".svg", ".png", ".pdf") if compare else (".parquet",)
     if output is not None and output.suffix not in wanted:
         raise UsageError(f"{output} does not end in {' or '.join(wanted)}")
+    if output is not None and not output.absolute().parent.is_dir():
+        raise UsageError(f"the folder of {output} does not exist; create it first")
+    if save is not None and save.exists() and not save.is_dir():
+        raise UsageError(f"{save} is a file; name a folder with --save")
 
 
 @contextmanager
@@ -157,6 +164,9 @@ def _rank_one(graph: Graph, choice: Choice, output: Path | None, as_json: bool) 
         f"{result.method} on {result.nodes:,} nodes and {result.edges:,} edges: {result.seconds:.2f} s, "
         f"{result.cpu_seconds:.2f} s of CPU, {result.ram_hits:,} memory hits{moved}"
     )
+    sampled = round(choice.p * result.nodes)
+    if choice.method == "tse" and sampled < _ROUGH and choice.p < 1:
+        typer.echo(f"only some {sampled:,} nodes were sampled: --method supp counts all of them", err=True)
 
 
 def as_dict(graph: Graph, result: Result) -> dict[str, Any]:

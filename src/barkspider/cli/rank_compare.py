@@ -33,8 +33,10 @@ class Comparison:
 
 def read_spam(path: Path | None) -> frozenset[str]:
     """Names, one a line; lines that begin with # are comments."""
-    lines = [] if path is None else _lines(path)
-    return frozenset(line for line in lines if not line.startswith("#"))
+    names = frozenset(line for line in ([] if path is None else _lines(path)) if not line.startswith("#"))
+    if path is not None and not names:
+        raise UsageError(f"{path} has no names: give one a line")
+    return names
 
 
 def read_scores(path: Path | None) -> dict[str, float]:
@@ -66,6 +68,10 @@ def compare(
     as_json: bool,
 ) -> None:
     """Run all methods and print, or draw, what they found."""
+    if spam and not any(graph.name(node) in spam for node in range(graph.nodes)):
+        raise UsageError(
+            "no name of the spam list is in the graph: give the names that the graph has, one a line"
+        )
     found = _run_all(graph, choice, spam, outside)
     if picture is not None:
         from barkspider.cli import rank_picture

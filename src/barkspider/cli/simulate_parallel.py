@@ -179,7 +179,7 @@ def _amounts(text: str, option: str, whole: int = 0) -> list[int]:
             value = round(float(number) / 100 * whole) if number != part else int(number)
         except (ValueError, OverflowError):
             value = -1
-        if not 0 <= value < 2**31:
+        if not 0 <= value < 2**31 or (number != part and value > whole):
             shares = " or shares such as 5%" if whole else ""
             raise UsageError(f"{option} is {text!r}; give whole numbers{shares}, with commas between them")
         found.append(value)

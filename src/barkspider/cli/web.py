@@ -21,7 +21,7 @@ def web(
     pages: Annotated[int, typer.Option(help="Pages of the web, up to four billion.")] = 1_000_000,
     domains: Annotated[int, typer.Option(help="Domains; 0 derives them from the pages.")] = 0,
     servers: Annotated[int, typer.Option(help="Addresses that the hosts share; 0 derives them.")] = 0,
-    links: Annotated[int, typer.Option(help="Links of a page, in the mean on large sites.")] = 60,
+    links: Annotated[int, typer.Option(help="Links of a page, 10 to 500, in the mean on large sites.")] = 60,
     seed: Annotated[int, typer.Option(help="Another seed, another web.")] = 1,
     hazards: Annotated[str, typer.Option(help="all, none, or names such as calendar,slow.")] = "none",
     http_port: Annotated[int, typer.Option(help="Port of HTTP on all addresses; 0 picks one.")] = 0,
@@ -66,6 +66,8 @@ def web(
         raise UsageError("--urls goes with --graph: one file for the links, one for the addresses")
     if graph is not None and domain_graph is not None:
         raise UsageError("--graph and --domain-graph are two graphs: write one after the other")
+    if domain_graph is not None and domain_graph.suffix != ".npz":
+        raise UsageError(f"{domain_graph} does not end in .npz, by which `rank` knows such a graph")
     if graph is not None and urls is None:
         urls = graph.with_suffix(".names.txt")
     for name, port in (("--http-port", http_port), ("--dns-port", dns_port), ("--https-port", https_port)):
@@ -155,4 +157,5 @@ def _write_domain_graph(whole: Web, graph: Path, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"domains": domains, "links": links, "graph": str(graph), "names": str(names)}))
     else:
-        typer.echo(f"{domains:,} domains and {links:,} links in {graph}, names in {names}")
+        members = f", members of the link exchange in {spam}" if "link_exchange" in whole.hazards else ""
+        typer.echo(f"{domains:,} domains and {links:,} links in {graph}, names in {names}{members}")
