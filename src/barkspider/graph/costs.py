@@ -52,8 +52,8 @@ def supporters_a_bytes(size: int, nodes: int, edges: int, supporters: int, memor
 def supporters_b_bytes(size: int, paths: int, memory: int) -> tuple[float, float, int]:
     """SUPP2-B: bytes read, bytes written, merge phases: D = 2h n E[QVS] each way in each of ⌈log_k m⌉ phases.
 
-    Pairs that are repeated within a sorted block are written once, so this is the most that it takes. 3F is
-    for reading both graphs, and the in-graph again.
+    In all phases but one only as many blocks are merged as is needed, so with several this is the most that it takes.
+    3F is for reading both graphs, and the in-graph again.
 
     >>> read, written, phases = supporters_b_bytes(15_800_000_000, 89_000_000 * 34_400, 8_000_000_000)
     >>> round(written / 1e12, 1), phases

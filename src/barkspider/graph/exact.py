@@ -136,11 +136,11 @@ def supporters_b(graph: Graph, memory: int, work: Work, scratch: Path | None = N
 
     Both graphs are read side by side, 2F, for the paths through each y. Pairs take 2h = 8 bytes each,
     2 n h E[QVS] in all, written and read once for each of ⌈log_k m⌉ merge phases, with m = D / Ω sorted
-    blocks and k = Ω / 256 KB; fewer as far as a block has repeated pairs. The last merge runs along the
-    in-graph, F, to leave out pairs that are links. Files lie in `scratch`, or in a temporary folder.
+    blocks and k = Ω / 256 KB. Repeated pairs are dropped in the last merge only, so that this is what it takes. That
+    one runs along the in-graph, F, to leave out pairs that are links. Files lie in `scratch`, or in a temporary folder.
     """
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        sorter = Sorter(Env(), Path(folder), memory, work.traffic, "pairs")
+        sorter = Sorter(Env(), Path(folder), memory, work.traffic, "pairs", early=False)
         _write_paths(graph, sorter, work)
         links = graph.into.scan(work.traffic)
         waiting = np.empty(0, np.uint64)

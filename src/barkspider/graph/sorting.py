@@ -28,7 +28,11 @@ class Sorter:
     `add` fills it; `merged` empties it, once, and removes its files, `NAME-NNNNNNNN.run`.
     """
 
-    def __init__(self, env: Env, folder: Path, memory: int, traffic: Traffic, name: str) -> None:
+    def __init__(
+        self, env: Env, folder: Path, memory: int, traffic: Traffic, name: str, early: bool = True
+    ) -> None:
+        """Repeated keys are dropped `early`, wherever two of them meet, or else only at the end."""
+        self._early = early
         self._env, self._folder, self._name = env, folder, name
         self._traffic = traffic
         self._gathered = np.empty(max(1024, memory // 8), np.uint64)
@@ -54,14 +58,19 @@ class Sorter:
 
     def merged(self) -> Iterator[npt.NDArray[np.uint64]]:
         """All keys, ascending, each once, in blocks."""
-        for keys in self._sorted():
+        last = -1
+        for block in self._sorted():
+            # A key may be repeated on both sides of the edge of a piece, if it was not dropped early.
+            keys = block[1:] if len(block) and block[0] == last else block
             for begin in range(0, len(keys), _BLOCK):
                 yield keys[begin : begin + _BLOCK]
+            last = int(block[-1]) if len(block) else last
 
     def _sorted(self) -> Iterator[npt.NDArray[np.uint64]]:
         self._tidy()
         if not self._runs:
-            yield self._gathered[: self._count]
+            kept = self._gathered[: self._count]
+            yield kept[: drop_repeated(kept)]
             return
         if self._count:
             self._write_run(iter([self._gathered[: self._count]]))
@@ -70,14 +79,15 @@ class Sorter:
             # As few keys as possible go through one more merge: the first ones together make room for one.
             count = min(self._ways, len(self._runs) - self._ways + 1)
             chosen, self._runs = self._runs[:count], self._runs[count:]
-            self._write_run(self._merge(chosen))
+            self._write_run(self._merge(chosen, self._early))
         runs, self._runs = self._runs, []
-        yield from self._merge(runs)
+        yield from self._merge(runs, True)
 
     def _tidy(self) -> None:
         kept = self._gathered[: self._count]
         kept.sort()
-        self._count = drop_repeated(kept)
+        if self._early:
+            self._count = drop_repeated(kept)
 
     def _write_run(self, blocks: Iterator[npt.NDArray[np.uint64]]) -> None:
         path = self._folder / f"{self._name}-{self._number:08}.run"
@@ -87,7 +97,7 @@ class Sorter:
                 writer.write(block)
         self._runs.append(path)
 
-    def _merge(self, runs: list[Path]) -> Iterator[npt.NDArray[np.uint64]]:
+    def _merge(self, runs: list[Path], drops: bool) -> Iterator[npt.NDArray[np.uint64]]:
         pieces = [ArrayFile(self._env, run, _KEYS).pieces(self._traffic) for run in runs]
         heads = [next(piece) for piece in pieces]
         while heads:
@@ -96,7 +106,7 @@ class Sorter:
             cuts = [int(np.searchsorted(head, bound, "right")) for head in heads]
             block = np.concatenate([head[:cut] for head, cut in zip(heads, cuts, strict=True)])
             block.sort()
-            yield block[: drop_repeated(block)]
+            yield block[: drop_repeated(block)] if drops else block
             heads = [
                 head[cut:] if cut < len(head) else next(piece, head[:0])
                 for head, cut, piece in zip(heads, cuts, pieces, strict=True)
