@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from barkspider.url import ALLOW_ALL, DISALLOW_ALL, PathPattern, RobotsRules
@@ -213,6 +213,9 @@ def test_patterns_match_as_expressions_do(pattern: str, target: str) -> None:
     assert PathPattern(pattern).matches(target) == bool(as_expression(escape(pattern)).match(target))
 
 
+@example(
+    pairs=[(False, "/"), (False, "aa"), (True, "*")], target="/"
+)  # a rule that is longer than the target
 @given(st.lists(st.tuples(st.booleans(), _PATTERN.filter(bool)), max_size=8), _TARGET)
 def test_rules_decide_as_the_slow_reading_does(pairs: list[tuple[bool, str]], target: str) -> None:
     written = upper_escapes(target)

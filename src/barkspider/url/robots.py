@@ -205,9 +205,10 @@ class RobotsRules:
         longest, verdict = -1, True
         literals = self._literals
         for length in self._lengths:
-            found = literals.get(target[:length])
+            start = target[:length]  # shorter where the target is
+            found = literals.get(start)
             if found is not None:
-                longest, verdict = length, found
+                longest, verdict = len(start), found
                 break
         for length, allow, pattern in self._wild:
             if length < longest or (length == longest and verdict):
