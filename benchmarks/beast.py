@@ -24,16 +24,16 @@ from tests.frontier.naive import crawl
 
 from barkspider.core.records import UrlBatch
 from barkspider.core.settings import Budget
-from barkspider.frontier.beast import Beast
+from barkspider.frontier.budget.beast import Beast
+from barkspider.frontier.budget.seen import Seen, seen_keys
+from barkspider.frontier.budget.star import Star
 from barkspider.frontier.rows import HEAD, pack, unpack
-from barkspider.frontier.seen import Seen, seen_keys
-from barkspider.frontier.star import Star
 from barkspider.simulate.queues import Naive
 from barkspider.storage.calls import Calls
-from barkspider.storage.drum import CHECK_UPDATE, Drum
+from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
+from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
-from barkspider.storage.manifest import Store
-from barkspider.storage.sizing import Sizing
+from barkspider.storage.store.manifest import Store
 from barkspider.url.partition import slots
 
 Keys = npt.NDArray[np.uint64]

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from barkspider.storage.env import Env
-from barkspider.storage.queue import DiskQueue
+from barkspider.storage.queue.disk_queue import DiskQueue
 
 _ITEM = 100  # bytes
 _BATCH = 10_000

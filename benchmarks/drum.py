@@ -30,10 +30,10 @@ import pyarrow as pa
 
 from barkspider.model import irlbot
 from barkspider.model.irlbot import UrlStream
-from barkspider.storage.counters import Counters
-from barkspider.storage.drum import CHECK_UPDATE, Drum
+from barkspider.storage.drum.counters import Counters
+from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
+from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
-from barkspider.storage.sizing import Sizing
 from benchmarks._databases import PEERS
 
 Keys = npt.NDArray[np.uint64]

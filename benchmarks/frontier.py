@@ -23,9 +23,9 @@ import pyarrow as pa
 from barkspider.core.load import load_settings
 from barkspider.core.records import UrlBatch
 from barkspider.frontier import Irlbot
-from barkspider.frontier.permits import Permit
+from barkspider.frontier.robots.permits import Permit
 from barkspider.storage.env import Env
-from barkspider.storage.manifest import Store
+from barkspider.storage.store.manifest import Store
 from barkspider.url import ALLOW_ALL
 
 Keys = npt.NDArray[np.uint64]

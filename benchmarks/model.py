@@ -16,9 +16,9 @@ import pyarrow as pa
 from tests.storage.drum_model import NUMBER, Config, Pair, Row
 from tests.storage.faulty import FaultyEnv
 
-from barkspider.storage.drum import CHECK, CHECK_UPDATE, UPDATE
-from barkspider.storage.manifest import Store
-from barkspider.storage.queue import DiskQueue
+from barkspider.storage.drum.repository import CHECK, CHECK_UPDATE, UPDATE
+from barkspider.storage.queue.disk_queue import DiskQueue
+from barkspider.storage.store.manifest import Store
 
 _KINDS = [
     (None, "replace"),

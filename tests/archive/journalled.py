@@ -25,7 +25,7 @@ from barkspider.core.load import replace
 from barkspider.core.records import UrlBatch, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.storage.env import Env
-from barkspider.storage.manifest import Store
+from barkspider.storage.store.manifest import Store
 from barkspider.url import Keys
 
 NOW = 1_800_000_000.0

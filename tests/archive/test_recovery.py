@@ -18,7 +18,7 @@ from barkspider.archive.verify import verify_archive
 from barkspider.archive.views import ask
 from barkspider.core.errors import StorageError
 from barkspider.storage.env import Env
-from barkspider.storage.manifest import Store
+from barkspider.storage.store.manifest import Store
 from tests.archive.journalled import KEYS, Crawl, Entry, check_warcs
 from tests.storage.faulty import FaultyEnv
 

@@ -35,7 +35,7 @@ from barkspider.engine import resume, verify_job
 from barkspider.engine.ledger import JOURNAL
 from barkspider.engine.outcomes import Entry as Outcome
 from barkspider.storage.env import Env
-from barkspider.storage.journal import journal_files, read_records
+from barkspider.storage.store.journal import journal_files, read_records
 from barkspider.synthweb import Entry, RunningWeb, Web, WebSpec, read_log, running_web
 from tests.engine.deadly import PHASES, Phase
 from tests.engine.warcs import check_warcs

@@ -12,9 +12,9 @@ import pytest
 from barkspider.core.errors import StorageError
 from barkspider.core.records import Flag, UrlBatch, UrlRow
 from barkspider.core.settings import Budget
-from barkspider.frontier.beast import Beast
+from barkspider.frontier.budget.beast import Beast
 from barkspider.storage.env import Env
-from barkspider.storage.manifest import Store
+from barkspider.storage.store.manifest import Store
 from tests.storage.faulty import FaultyEnv
 
 FOLDER = Path("/job")

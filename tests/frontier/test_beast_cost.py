@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from barkspider.core.settings import Budget
-from barkspider.frontier.beast import Beast
+from barkspider.frontier.budget.beast import Beast
 from barkspider.frontier.rows import HEAD
 from barkspider.simulate.queues import Naive
 from barkspider.storage.env import Env

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from barkspider.core.errors import SettingsError
 from barkspider.core.settings import Budget
-from barkspider.frontier.budgets import Budgets, Degrees, Distribution, top_count
+from barkspider.frontier.budget.budgets import Budgets, Degrees, Distribution, top_count
 
 NAMES = ["irlbot", "equal", "popular", "proportional", "inverse"]
 webs = st.lists(st.one_of(st.integers(0, 5), st.integers(4090, 4100), st.integers(0, 2**32 - 1)), max_size=40)

@@ -15,9 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from barkspider.core.errors import StorageError
 from barkspider.core.records import Flag, UrlBatch, UrlRow
-from barkspider.frontier.delays import Delays
+from barkspider.frontier.politeness.delays import Delays
 from barkspider.storage.env import Env
-from barkspider.storage.manifest import Store
+from barkspider.storage.store.manifest import Store
 from tests.storage.faulty import FaultyEnv
 
 FOLDER = Path("/job")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from barkspider.core.errors import StorageError
 from barkspider.core.records import UrlBatch, UrlRow
-from barkspider.frontier.groups import first, group, ungroup
+from barkspider.frontier.robots.groups import first, group, ungroup
 from barkspider.storage.columns import Texts
 from barkspider.url import origin
 from tests.frontier.test_permits import KEYS, site, urls

@@ -11,9 +11,9 @@ import pytest
 
 from barkspider.core.errors import StorageError
 from barkspider.core.records import UrlBatch, UrlRow
-from barkspider.frontier.permits import Permit, Permits
-from barkspider.storage.manifest import Store
-from barkspider.storage.sizing import Sizing
+from barkspider.frontier.robots.permits import Permit, Permits
+from barkspider.storage.drum.sizing import Sizing
+from barkspider.storage.store.manifest import Store
 from barkspider.url import ALLOW_ALL, DISALLOW_ALL, Keys, RobotsRules
 from tests.storage.faulty import FaultyEnv
 

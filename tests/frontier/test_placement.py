@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barkspider.frontier.placement import FAILED, Placement
+from barkspider.frontier.budget.placement import FAILED, Placement
 
 
 @settings(deadline=None)

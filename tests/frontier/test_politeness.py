@@ -28,7 +28,7 @@ from barkspider.core.events import (
 from barkspider.core.load import load_settings
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Politeness
-from barkspider.frontier.politeness import HostPace, Pauses, ServerPace
+from barkspider.frontier.politeness.pauses import HostPace, Pauses, ServerPace
 from barkspider.frontier.ready import Ready
 from tests.frontier.virtual import KEYS, row
 

@@ -24,7 +24,7 @@ from barkspider.core.records import Flag, UrlBatch
 from barkspider.core.settings import Settings
 from barkspider.frontier import Irlbot, Sydney
 from barkspider.storage.env import Env
-from barkspider.storage.manifest import Store
+from barkspider.storage.store.manifest import Store
 from tests.frontier.virtual import Failure, VirtualWeb, batch, random_web, row
 
 Start = Callable[[Store, float | None], Irlbot | Sydney]

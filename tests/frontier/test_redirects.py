@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from barkspider.core.load import load_settings
-from barkspider.frontier.redirects import NAME, Redirects
-from barkspider.frontier.star import Star
+from barkspider.frontier.budget.redirects import NAME, Redirects
+from barkspider.frontier.budget.star import Star
 from barkspider.storage.env import Env
-from barkspider.storage.manifest import Store
+from barkspider.storage.store.manifest import Store
 from barkspider.url import split
 from tests.frontier.test_recovery import Run, starter
 from tests.frontier.test_reputation import MERGED, chain, known, opened, redirect

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from barkspider.core.errors import SettingsError
 from barkspider.core.settings import Budget
-from barkspider.frontier import reputation
-from barkspider.frontier.reputation import Reputation
-from barkspider.frontier.star import Star
+from barkspider.frontier.budget import reputation
+from barkspider.frontier.budget.reputation import Reputation
+from barkspider.frontier.budget.star import Star
 from barkspider.graph.generate import exchange_edges
+from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
-from barkspider.storage.manifest import Store
-from barkspider.storage.sizing import Sizing
+from barkspider.storage.store.manifest import Store
 from tests.frontier.test_star import FOLDER, SMALL, add, budgets, urls
 from tests.graph.reference import ends, linked_from, supporters
 from tests.storage.faulty import FaultyEnv

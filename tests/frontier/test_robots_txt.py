@@ -21,7 +21,7 @@ from barkspider.core.events import (
 from barkspider.core.settings import Politeness
 from barkspider.frontier import Sydney
 from barkspider.frontier.ready import Ready
-from barkspider.frontier.robots import Origin, rules_of
+from barkspider.frontier.robots.rules import Origin, rules_of
 from barkspider.url import DISALLOW_ALL, RobotsRules
 from tests.frontier.virtual import KEYS, VirtualWeb, batch, row
 

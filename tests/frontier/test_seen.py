@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from barkspider.core.records import UrlBatch, UrlRow
-from barkspider.frontier.seen import Seen, seen_keys
-from barkspider.storage.manifest import Store
-from barkspider.storage.sizing import Sizing
+from barkspider.frontier.budget.seen import Seen, seen_keys
+from barkspider.storage.drum.sizing import Sizing
+from barkspider.storage.store.manifest import Store
 from barkspider.url.partition import SLOTS, slots
 from tests.storage.faulty import FaultyEnv
 

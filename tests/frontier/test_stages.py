@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from barkspider.core.records import UrlBatch, UrlRow
 from barkspider.core.settings import Budget
-from barkspider.frontier.beast import Beast
-from barkspider.frontier.seen import Seen
-from barkspider.frontier.star import Star
-from barkspider.storage.manifest import Store
-from barkspider.storage.sizing import Sizing
+from barkspider.frontier.budget.beast import Beast
+from barkspider.frontier.budget.seen import Seen
+from barkspider.frontier.budget.star import Star
+from barkspider.storage.drum.sizing import Sizing
+from barkspider.storage.store.manifest import Store
 from tests.storage.faulty import FaultyEnv
 
 FOLDER = Path("/job")

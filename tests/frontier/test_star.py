@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from barkspider.core.records import UrlBatch, UrlRow
 from barkspider.core.settings import Budget
-from barkspider.frontier.budgets import Degrees, Distribution
-from barkspider.frontier.star import Star, edge_keys
-from barkspider.storage.manifest import Store
-from barkspider.storage.sizing import Sizing
+from barkspider.frontier.budget.budgets import Degrees, Distribution
+from barkspider.frontier.budget.star import Star, edge_keys
+from barkspider.storage.drum.sizing import Sizing
+from barkspider.storage.store.manifest import Store
 from tests.storage.faulty import FaultyEnv
 
 FOLDER = Path("/job")

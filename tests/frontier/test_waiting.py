@@ -7,8 +7,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barkspider.frontier.hosts import Host
-from barkspider.frontier.waiting import Waiting
+from barkspider.frontier.politeness.hosts import Host
+from barkspider.frontier.politeness.waiting import Waiting
 
 _TIME = st.floats(0, 3) | st.sampled_from([-math.inf, 0.0, 0.125, 1.0, 86_400.0])
 

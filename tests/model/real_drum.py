@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from barkspider.storage.counters import Counters
-from barkspider.storage.drum import CHECK_UPDATE, Drum
-from barkspider.storage.sizing import Sizing
+from barkspider.storage.drum.counters import Counters
+from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
+from barkspider.storage.drum.sizing import Sizing
 from tests.storage.faulty import FaultyEnv
 
 

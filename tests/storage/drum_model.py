@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from barkspider.storage.drum import CHECK, UPDATE, Drum
+from barkspider.storage.drum.repository import CHECK, UPDATE, Drum
+from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
-from barkspider.storage.manifest import Store
-from barkspider.storage.sizing import Sizing
+from barkspider.storage.store.manifest import Store
 
 FOLDER = Path("/job")
 NUMBER = np.dtype("<i4")

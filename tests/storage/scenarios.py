@@ -21,11 +21,11 @@ import pyarrow as pa
 
 from barkspider.core.errors import StorageError
 from barkspider.storage import env as env_module
-from barkspider.storage.drum import CHECK, CHECK_UPDATE, UPDATE, Drum
+from barkspider.storage.drum.repository import CHECK, CHECK_UPDATE, UPDATE, Drum
+from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
-from barkspider.storage.manifest import Store
-from barkspider.storage.queue import DiskQueue
-from barkspider.storage.sizing import Sizing
+from barkspider.storage.queue.disk_queue import DiskQueue
+from barkspider.storage.store.manifest import Store
 from tests.storage.faulty import Disk, FaultyEnv
 
 FOLDER = Path("/store")

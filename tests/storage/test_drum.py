@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from barkspider.core.errors import StorageError
-from barkspider.storage.drum import CHECK, CHECK_UPDATE, UPDATE, Drum
+from barkspider.storage.drum.repository import CHECK, CHECK_UPDATE, UPDATE, Drum
+from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
-from barkspider.storage.manifest import Store
-from barkspider.storage.sizing import Sizing
+from barkspider.storage.store.manifest import Store
 from tests.storage.drum_model import FOLDER, NUMBER, Config, Pair, Row, stored
 from tests.storage.faulty import FaultyEnv
 

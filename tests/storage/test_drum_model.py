@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from barkspider.storage.drum import CHECK, CHECK_UPDATE, UPDATE
+from barkspider.storage.drum.repository import CHECK, CHECK_UPDATE, UPDATE
 from tests.storage.drum_model import NUMBER, Config, Pair, Row
 from tests.storage.faulty import FaultyEnv
 

@@ -11,8 +11,8 @@ import pytest
 from barkspider.core.errors import StorageError
 from barkspider.storage.env import Env
 from barkspider.storage.format import HEADER_SIZE
-from barkspider.storage.journal import RECORD_HEAD, Journal, journal_files
-from barkspider.storage.verify import DAMAGE, RECOVERABLE, verify_journal
+from barkspider.storage.store.journal import RECORD_HEAD, Journal, journal_files
+from barkspider.storage.store.verify import DAMAGE, RECOVERABLE, verify_journal
 from tests.storage.faulty import Disk, FaultyCalls, FaultyEnv
 from tests.storage.scenarios import many_operations
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from barkspider.core.errors import StorageError
 from barkspider.storage.env import Env
-from barkspider.storage.log import Log
-from barkspider.storage.manifest import Store
+from barkspider.storage.store.log import Log
+from barkspider.storage.store.manifest import Store
 from tests.storage.faulty import FaultyEnv
 
 FOLDER = Path("/job")

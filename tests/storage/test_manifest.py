@@ -10,7 +10,7 @@ import pytest
 
 from barkspider.core.errors import StorageError
 from barkspider.storage.env import Env
-from barkspider.storage.manifest import MANIFEST, Store
+from barkspider.storage.store.manifest import MANIFEST, Store
 from tests.storage.faulty import FaultyEnv
 
 FOLDER = Path("/job")

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from barkspider.core.errors import SettingsError, StorageError
 from barkspider.model.irlbot import UrlStream, drum_best_disk
 from barkspider.storage.columns import Texts, join, pack, unpack
-from barkspider.storage.frontset import FrontSet
+from barkspider.storage.drum.frontset import FrontSet
+from barkspider.storage.drum.sizing import KEY, POINTER, Sizing
 from barkspider.storage.kernels import insert_keys, sort_rows
-from barkspider.storage.sizing import KEY, POINTER, Sizing
 
 any_key = st.one_of(st.integers(0, 50), st.integers(0, 2**64 - 1), st.sampled_from([0, 2**64 - 1]))
 

@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from barkspider.core.errors import StorageError
 from barkspider.storage import env as env_module
 from barkspider.storage.env import Env
-from barkspider.storage.items import column
-from barkspider.storage.queue import DiskQueue
+from barkspider.storage.queue.disk_queue import DiskQueue
+from barkspider.storage.queue.items import column
 from tests.storage.faulty import FaultyEnv
 
 FOLDER = Path("/job")

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from barkspider.core.errors import StorageError
-from barkspider.storage.manifest import Store
-from barkspider.storage.snapshot import Snapshot, read_snapshot
-from barkspider.storage.verify import DAMAGE, verify_store
+from barkspider.storage.store.manifest import Store
+from barkspider.storage.store.snapshot import Snapshot, read_snapshot
+from barkspider.storage.store.verify import DAMAGE, verify_store
 from tests.storage.faulty import FaultyEnv
 from tests.storage.scenarios import many_operations
 

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from barkspider.storage.verify import DAMAGE, RECOVERABLE, verify_store
+from barkspider.storage.store.verify import DAMAGE, RECOVERABLE, verify_store
 from tests.storage.faulty import Disk, FaultyEnv
 from tests.storage.scenarios import FOLDER, content, damaged, damages, many_operations, notices, work
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from barkspider.archive.schemas import DIGESTS
 from barkspider.archive.tables import open_table
-from barkspider.storage.drum import CHECK_UPDATE, Drum
+from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
+from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
-from barkspider.storage.manifest import Store
-from barkspider.storage.sizing import Sizing
+from barkspider.storage.store.manifest import Store
 
 _RAM, _DISK = 16_000_000, 1_000_000_000
 _Keys = npt.NDArray[np.uint64]

@@ -22,7 +22,7 @@ from barkspider.archive.tables import open_table
 from barkspider.archive.warc import NOWHERE, Place
 from barkspider.core.errors import StorageError
 from barkspider.storage.env import Env
-from barkspider.storage.manifest import MANIFEST
+from barkspider.storage.store.manifest import MANIFEST
 
 SERIES = ("pages", "robots")
 

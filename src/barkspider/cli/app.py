@@ -63,7 +63,7 @@ def warm() -> None:
     import barkspider.simulate.farms
     import barkspider.simulate.kernels
     import barkspider.simulate.parallel_kernels
-    import barkspider.storage.drum
+    import barkspider.storage.drum.repository
     import barkspider.synthweb  # noqa: F401
 
 

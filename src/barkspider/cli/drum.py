@@ -15,8 +15,8 @@ from barkspider.core.errors import UsageError
 from barkspider.core.units import format_size, parse_size
 
 if TYPE_CHECKING:
-    from barkspider.storage.drum import Drum
-    from barkspider.storage.manifest import Store
+    from barkspider.storage.drum.repository import Drum
+    from barkspider.storage.store.manifest import Store
 
 drum_app = typer.Typer(
     help="Keep billions of keys on disk and check texts against them (IRLbot's DRUM).",
@@ -47,7 +47,7 @@ def load(
 
     Example: barkspider drum load seen/ urls.txt more.parquet --column url
     """
-    from barkspider.storage.drum import UPDATE
+    from barkspider.storage.drum.repository import UPDATE
 
     _check_inputs(inputs)
     with _opened(folder, ram, create=True) as (store, drum):
@@ -83,7 +83,7 @@ def check(
 
     Example: zcat links.gz | barkspider drum check seen/ - --add > new.txt
     """
-    from barkspider.storage.drum import CHECK, CHECK_UPDATE
+    from barkspider.storage.drum.repository import CHECK, CHECK_UPDATE
 
     _check_inputs(inputs)
     counts = {"rows": 0, "new": 0, "known": 0}
@@ -169,10 +169,10 @@ def verify(folder: Folder, as_json: Json = False) -> None:
 
 @contextmanager
 def _opened(folder: Path, ram: str = "16MB", create: bool = False) -> Iterator[tuple[Store, Drum]]:
-    from barkspider.storage.drum import Drum
+    from barkspider.storage.drum.repository import Drum
+    from barkspider.storage.drum.sizing import Sizing
     from barkspider.storage.env import Env
-    from barkspider.storage.manifest import MANIFEST, Store
-    from barkspider.storage.sizing import Sizing
+    from barkspider.storage.store.manifest import MANIFEST, Store
 
     sizing = Sizing.choose(parse_size(ram), _DISK)
     if not (folder / MANIFEST).is_file():

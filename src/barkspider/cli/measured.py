@@ -12,7 +12,7 @@ from typing import Any
 from barkspider.core.errors import JobError
 from barkspider.core.load import load_settings
 from barkspider.model.irlbot import drum_bytes
-from barkspider.storage.counters import Counters
+from barkspider.storage.drum.counters import Counters
 
 _NEEDED = {
     "pages",

@@ -8,7 +8,7 @@ from typing import Any
 from barkspider.core.events import FetchRobots, PageFetched, RobotsFetched
 from barkspider.fetch import CookieJar
 from barkspider.storage.env import Env
-from barkspider.storage.snapshot import Snapshot
+from barkspider.storage.store.snapshot import Snapshot
 from barkspider.url import split
 
 _NAME, _SITES = "cookies", "sites"

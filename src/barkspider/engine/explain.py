@@ -13,7 +13,7 @@ from typing import Any
 
 from barkspider.core.settings import Settings
 from barkspider.fetch import REDIRECTS, Fetcher, Resolution, Response
-from barkspider.frontier.robots import MOST_REDIRECTS, is_unreachable
+from barkspider.frontier.robots.rules import MOST_REDIRECTS, is_unreachable
 from barkspider.url import ALLOW_ALL, DISALLOW_ALL, RobotsRules, landing, origin, split
 
 

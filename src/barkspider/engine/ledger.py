@@ -22,8 +22,8 @@ from barkspider.core.errors import StorageError
 from barkspider.core.events import Structure
 from barkspider.engine.outcomes import Entry, Places, places_of
 from barkspider.storage.env import Env
-from barkspider.storage.journal import Journal
-from barkspider.storage.manifest import Store
+from barkspider.storage.store.journal import Journal
+from barkspider.storage.store.manifest import Store
 
 JOURNAL = "journal"
 

@@ -23,9 +23,9 @@ from barkspider.engine.adding import write_seeds
 from barkspider.engine.job import Job
 from barkspider.engine.ledger import JOURNAL, Ledger
 from barkspider.engine.links import LinkMaker
-from barkspider.storage.journal import Journal
-from barkspider.storage.manifest import MANIFEST, read_manifest
-from barkspider.storage.snapshot import read_snapshot
+from barkspider.storage.store.journal import Journal
+from barkspider.storage.store.manifest import MANIFEST, read_manifest
+from barkspider.storage.store.snapshot import read_snapshot
 
 _LAST = "recrawl.json"
 _PART = 1_000_000  # rows of the table whose keys are looked at together

@@ -17,9 +17,9 @@ from barkspider.core.events import Counters
 from barkspider.engine.folder import SETTINGS
 from barkspider.engine.ledger import JOURNAL, Ledger
 from barkspider.storage.env import Env
-from barkspider.storage.manifest import MANIFEST, read_manifest
-from barkspider.storage.snapshot import read_snapshot
-from barkspider.storage.verify import verify_journal, verify_store
+from barkspider.storage.store.manifest import MANIFEST, read_manifest
+from barkspider.storage.store.snapshot import read_snapshot
+from barkspider.storage.store.verify import verify_journal, verify_store
 
 
 def verify_job(path: Path | str, checked: Checked | None = None) -> Iterator[Problem]:

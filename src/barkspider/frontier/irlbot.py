@@ -24,16 +24,16 @@ import numpy.typing as npt
 from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import UrlBatch, UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.beast import Beast
-from barkspider.frontier.hosts import Host
-from barkspider.frontier.permits import Permit, Permits
+from barkspider.frontier.budget.beast import Beast
+from barkspider.frontier.budget.redirects import NOWHERE
+from barkspider.frontier.budget.seen import Seen
+from barkspider.frontier.budget.star import Star
 from barkspider.frontier.polite import PoliteFrontier, States
-from barkspider.frontier.redirects import NOWHERE
-from barkspider.frontier.robots import ROBOTS, UNREACHABLE, Origin
-from barkspider.frontier.seen import Seen
-from barkspider.frontier.star import Star
+from barkspider.frontier.politeness.hosts import Host
+from barkspider.frontier.robots.permits import Permit, Permits
+from barkspider.frontier.robots.rules import ROBOTS, UNREACHABLE, Origin
+from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
-from barkspider.storage.sizing import Sizing
 from barkspider.url import Keys, origin
 
 _BLOCKS = 2  # blocks of results moved on from a stage in one step: about five milliseconds

@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from barkspider.core.events import Trail
 from barkspider.core.records import UrlBatch
-from barkspider.frontier.hosts import Asked, Entry
-from barkspider.frontier.politeness import HostPace
+from barkspider.frontier.politeness.hosts import Asked, Entry
+from barkspider.frontier.politeness.pauses import HostPace
 from barkspider.frontier.ready import Ready
-from barkspider.frontier.robots import ROBOTS, UNREACHABLE
+from barkspider.frontier.robots.rules import ROBOTS, UNREACHABLE
 from barkspider.storage.env import Env
-from barkspider.storage.snapshot import Snapshot
+from barkspider.storage.store.snapshot import Snapshot
 
 _REMEMBERED_TRAILS = 100_000  # of redirects on their way through the stages: about 20 MB
 _ORIGIN = struct.Struct("<IIdd?")  # lengths of name and rules, learned, until, unreachable

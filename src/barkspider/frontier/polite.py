@@ -34,11 +34,11 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import Flag, UrlBatch, UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.delays import Delays
-from barkspider.frontier.hosts import Host
 from barkspider.frontier.memory import Memory, Trails
+from barkspider.frontier.politeness.delays import Delays
+from barkspider.frontier.politeness.hosts import Host
 from barkspider.frontier.ready import Ready
-from barkspider.frontier.robots import Origin
+from barkspider.frontier.robots.rules import Origin
 from barkspider.storage.env import Env
 from barkspider.storage.keyset import KeySet
 from barkspider.url import Keys

@@ -27,11 +27,11 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Politeness
-from barkspider.frontier.hosts import Asked, Entry, Host, State
-from barkspider.frontier.origins import Origins
-from barkspider.frontier.politeness import HostPace, Pauses, ServerPace, retry_pause
-from barkspider.frontier.robots import Origin, is_unreachable
-from barkspider.frontier.roster import Roster
+from barkspider.frontier.politeness.hosts import Asked, Entry, Host, State
+from barkspider.frontier.politeness.pauses import HostPace, Pauses, ServerPace, retry_pause
+from barkspider.frontier.politeness.roster import Roster
+from barkspider.frontier.robots.origins import Origins
+from barkspider.frontier.robots.rules import Origin, is_unreachable
 from barkspider.url import Keys, origin
 
 _HORIZON = 30.0  # seconds; more where a single pause is longer

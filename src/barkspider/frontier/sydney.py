@@ -24,13 +24,13 @@ import numpy.typing as npt
 from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import Flag, UrlBatch, UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.hosts import Host
 from barkspider.frontier.memory import load_origins, save_origins
 from barkspider.frontier.polite import PoliteFrontier, States
+from barkspider.frontier.politeness.hosts import Host
 from barkspider.frontier.sampling import sample
 from barkspider.storage.env import Env
 from barkspider.storage.keyset import KeySet
-from barkspider.storage.queue import DiskQueue
+from barkspider.storage.queue.disk_queue import DiskQueue
 
 _SLICE = 64  # pages of S looked at in one step: about a millisecond
 _LOOK_AGAIN = 0.25  # seconds until S is searched again for free hosts when a slice of it held none

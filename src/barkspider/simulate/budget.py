@@ -25,10 +25,10 @@ import pyarrow as pa
 from barkspider.core.errors import UsageError
 from barkspider.core.records import UrlBatch
 from barkspider.core.settings import Budget
-from barkspider.frontier.beast import Beast
-from barkspider.frontier.budgets import Budgets, Distribution
+from barkspider.frontier.budget.beast import Beast
+from barkspider.frontier.budget.budgets import Budgets, Distribution
+from barkspider.frontier.budget.star import edge_keys
 from barkspider.frontier.rows import HEAD
-from barkspider.frontier.star import edge_keys
 from barkspider.model.irlbot import beast_speed, naive_speed, over_budget
 from barkspider.simulate.queues import Naive, Plain, Queues
 from barkspider.simulate.repeats import Summary

@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from barkspider.core.records import UrlBatch
-from barkspider.frontier.beast import Moved
-from barkspider.frontier.placement import FAILED, Placement
+from barkspider.frontier.budget.beast import Moved
+from barkspider.frontier.budget.placement import FAILED, Placement
 from barkspider.frontier.rows import pack, unpack
 from barkspider.storage.columns import Texts
 from barkspider.storage.env import Env
-from barkspider.storage.queue import DiskQueue
+from barkspider.storage.queue.disk_queue import DiskQueue
 
 _TABLE = 1 << 28  # bytes for left-over budgets, as many as the live crawl has
 

@@ -24,9 +24,9 @@ import numpy.typing as npt
 
 from barkspider.core.records import UrlBatch
 from barkspider.frontier.rows import pack, unpack
-from barkspider.storage.drum import CHECK_UPDATE, Drum
+from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
+from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
-from barkspider.storage.sizing import Sizing
 from barkspider.url.partition import SLOTS
 
 

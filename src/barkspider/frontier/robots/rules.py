@@ -11,7 +11,7 @@ import math
 
 from barkspider.core.events import RobotsFetched
 from barkspider.core.settings import Politeness
-from barkspider.frontier.politeness import retry_pause
+from barkspider.frontier.politeness.pauses import retry_pause
 from barkspider.url import ALLOW_ALL, DISALLOW_ALL, RobotsRules
 
 MOST_REDIRECTS = 5  # RFC 9309, 2.3.1.2

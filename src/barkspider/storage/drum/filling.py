@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from barkspider.storage.buckets import Batch, Buffers, Generation, lone_row
 from barkspider.storage.columns import Kind
-from barkspider.storage.counters import Counters
+from barkspider.storage.drum.buckets import Batch, Buffers, Generation, lone_row
+from barkspider.storage.drum.counters import Counters
+from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
-from barkspider.storage.sizing import Sizing
 
 
 class Filling:

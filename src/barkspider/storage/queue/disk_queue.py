@@ -25,8 +25,8 @@ import pyarrow as pa
 from barkspider.core.errors import StorageError
 from barkspider.storage.env import Env
 from barkspider.storage.format import HEADER_SIZE, MOST_BYTES
-from barkspider.storage.items import Lengths, column, parts
-from barkspider.storage.segments import Place, Segments
+from barkspider.storage.queue.items import Lengths, column, parts
+from barkspider.storage.queue.segments import Place, Segments
 
 _BLOCK = 1 << 19  # bytes: little work per block, still in the processor's cache, read in 0.1 ms
 _SEGMENT = 1 << 26  # bytes: disk space behind the reader is freed in steps of 64 MiB

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from barkspider.storage.merge import Merge, Merged
+from barkspider.storage.drum.merge import Merge, Merged
 
 
 class MergeThread:

@@ -12,13 +12,13 @@ from enum import Enum
 
 from barkspider.core.events import Trail
 from barkspider.core.records import UrlRow
-from barkspider.frontier.politeness import HostPace, ServerPace
-from barkspider.frontier.robots import Origin
+from barkspider.frontier.politeness.pauses import HostPace, ServerPace
+from barkspider.frontier.robots.rules import Origin
 from barkspider.url import split
 
 
 class State(Enum):
-    """Where a host is; see `barkspider.frontier.roster`."""
+    """Where a host is; see `barkspider.frontier.politeness.roster`."""
 
     IDLE = "idle"
     WAITING = "waiting"

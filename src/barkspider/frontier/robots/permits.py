@@ -31,13 +31,13 @@ import numpy.typing as npt
 
 from barkspider.core.errors import StorageError
 from barkspider.core.records import UrlBatch, UrlRow
-from barkspider.frontier.asks import NO_ROUND, Asks, heads, second
-from barkspider.frontier.groups import Trips, first, group, ungroup
-from barkspider.frontier.rounds import Rounds
+from barkspider.frontier.robots.asks import NO_ROUND, Asks, heads, second
+from barkspider.frontier.robots.groups import Trips, first, group, ungroup
+from barkspider.frontier.robots.rounds import Rounds
 from barkspider.storage.columns import Rows, Texts
-from barkspider.storage.drum import CHECK, UPDATE, Drum, Results
+from barkspider.storage.drum.repository import CHECK, UPDATE, Drum, Results
+from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
-from barkspider.storage.sizing import Sizing
 from barkspider.url import Keys, RobotsRules, origin
 
 _VALUE = struct.Struct("<IIB")  # until, learned, whether it was unreachable; the rules follow

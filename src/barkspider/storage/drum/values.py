@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from barkspider.storage.buckets import CHECK, UPDATE
 from barkspider.storage.columns import NO_ROWS, Bytes, Column, Keys, Rows, Texts, blank, join, take
+from barkspider.storage.drum.buckets import CHECK, UPDATE
+from barkspider.storage.drum.update import Update
 from barkspider.storage.kernels import insert_keys
-from barkspider.storage.update import Update
 
 Mask = npt.NDArray[np.bool_]
 

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from itertools import count
 
 from barkspider.core.settings import Politeness
-from barkspider.frontier.hosts import Host, Server, State
-from barkspider.frontier.waiting import Waiting
+from barkspider.frontier.politeness.hosts import Host, Server, State
+from barkspider.frontier.politeness.waiting import Waiting
 
 _FORGET_AT_ONCE = 1_000  # hosts looked at in a step, so that many with long pauses do not hold it up
 

@@ -20,18 +20,18 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.errors import StorageError
-from barkspider.storage.buckets import CHECK, CHECK_UPDATE, UPDATE, Batch, Generation, describe
 from barkspider.storage.columns import Column, Keys, Kind, as_column, kind_name, take
-from barkspider.storage.counters import Counters
+from barkspider.storage.drum.buckets import CHECK, CHECK_UPDATE, UPDATE, Batch, Generation, describe
+from barkspider.storage.drum.counters import Counters
+from barkspider.storage.drum.filling import Filling
+from barkspider.storage.drum.frontset import FrontSet
+from barkspider.storage.drum.known import SEGMENT, Segment, read_all, write_all
+from barkspider.storage.drum.merge import Merge, Merged, Plan, Predicate
+from barkspider.storage.drum.merge_thread import MergeThread
+from barkspider.storage.drum.results import ResultFile, Results
+from barkspider.storage.drum.sizing import Sizing
+from barkspider.storage.drum.update import choose
 from barkspider.storage.env import Env
-from barkspider.storage.filling import Filling
-from barkspider.storage.frontset import FrontSet
-from barkspider.storage.known import SEGMENT, Segment, read_all, write_all
-from barkspider.storage.merge import Merge, Merged, Plan, Predicate
-from barkspider.storage.merge_thread import MergeThread
-from barkspider.storage.results import ResultFile, Results
-from barkspider.storage.sizing import Sizing
-from barkspider.storage.update import choose
 
 __all__ = ["CHECK", "CHECK_UPDATE", "UPDATE", "Drum", "Results"]
 

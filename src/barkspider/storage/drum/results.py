@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.errors import StorageError
-from barkspider.storage.blocks import Block, Reader
 from barkspider.storage.columns import NO_BYTES, Bytes, Column, Keys, Kind, Texts, pack, part, unpack
-from barkspider.storage.counters import Counters
+from barkspider.storage.drum.blocks import Block, Reader
+from barkspider.storage.drum.counters import Counters
 from barkspider.storage.env import AppendFile, Env
 from barkspider.storage.format import HEADER_SIZE, check_header, write_header
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from barkspider.storage.blocks import Block, Place, Reader, scan
 from barkspider.storage.columns import (
     NO_BYTES,
     NO_ROWS,
@@ -30,7 +29,8 @@ from barkspider.storage.columns import (
     pack,
     part,
 )
-from barkspider.storage.counters import Counters
+from barkspider.storage.drum.blocks import Block, Place, Reader, scan
+from barkspider.storage.drum.counters import Counters
 from barkspider.storage.env import AppendFile, Env
 from barkspider.storage.format import HEADER_SIZE, check_header, write_header
 from barkspider.storage.kernels import scatter

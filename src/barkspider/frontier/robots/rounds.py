@@ -14,7 +14,7 @@ from typing import Any
 from barkspider.core.errors import StorageError
 from barkspider.storage.columns import Texts
 from barkspider.storage.env import Env
-from barkspider.storage.queue import DiskQueue
+from barkspider.storage.queue.disk_queue import DiskQueue
 
 _LONG_AGO = -1e18
 

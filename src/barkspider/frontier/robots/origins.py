@@ -17,9 +17,9 @@ from barkspider.core.errors import StorageError
 from barkspider.core.events import RobotsFetched
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Politeness
-from barkspider.frontier.hosts import Asked, Host, State
-from barkspider.frontier.robots import MOST_REDIRECTS, Origin, rules_of
-from barkspider.frontier.roster import Roster
+from barkspider.frontier.politeness.hosts import Asked, Host, State
+from barkspider.frontier.politeness.roster import Roster
+from barkspider.frontier.robots.rules import MOST_REDIRECTS, Origin, rules_of
 from barkspider.url import ALLOW_ALL, Keys, RobotsRules, origin, split
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator
 from itertools import chain, count
 
-from barkspider.frontier.hosts import Host
+from barkspider.frontier.politeness.hosts import Host
 
 _SLICES = 8  # in a second: a thousand hosts each at 8,000 requests a second
 

@@ -43,14 +43,14 @@ import pyarrow as pa
 from barkspider.core.errors import StorageError
 from barkspider.core.records import Flag, UrlBatch
 from barkspider.core.settings import Budget
-from barkspider.frontier.placement import FAILED, Placement
+from barkspider.frontier.budget.placement import FAILED, Placement
 from barkspider.frontier.rows import pack, unpack
-from barkspider.storage.blocks import Reader
 from barkspider.storage.columns import Texts
-from barkspider.storage.counters import Counters
+from barkspider.storage.drum.blocks import Reader
+from barkspider.storage.drum.counters import Counters
+from barkspider.storage.drum.known import Segment, Writer, read_blocks
 from barkspider.storage.env import Env
-from barkspider.storage.known import Segment, Writer, read_blocks
-from barkspider.storage.queue import DiskQueue
+from barkspider.storage.queue.disk_queue import DiskQueue
 
 _FIRST = 2  # queues to begin with
 _BLOCK = 1 << 18  # bytes: what each queue gathers in RAM; 64 KiB would double the cost of taking URLs

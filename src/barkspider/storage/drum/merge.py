@@ -16,8 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.errors import StorageError
-from barkspider.storage.blocks import Reader
-from barkspider.storage.buckets import CHECK, UPDATE, Generation
 from barkspider.storage.columns import (
     NO_BYTES,
     NO_KEYS,
@@ -32,13 +30,15 @@ from barkspider.storage.columns import (
     take,
     unpack,
 )
-from barkspider.storage.counters import Counters
+from barkspider.storage.drum.blocks import Reader
+from barkspider.storage.drum.buckets import CHECK, UPDATE, Generation
+from barkspider.storage.drum.counters import Counters
+from barkspider.storage.drum.known import SEGMENT, Cursor, Segment, Writer, read_blocks
+from barkspider.storage.drum.results import ResultWriter
+from barkspider.storage.drum.update import Update
+from barkspider.storage.drum.values import Answers, compare
 from barkspider.storage.env import Env, ReadFile
 from barkspider.storage.kernels import insert_keys, probe, sort_rows
-from barkspider.storage.known import SEGMENT, Cursor, Segment, Writer, read_blocks
-from barkspider.storage.results import ResultWriter
-from barkspider.storage.update import Update
-from barkspider.storage.values import Answers, compare
 
 # Which (keys, values) to drop while Z is rewritten: a mask.
 Predicate = Callable[[Keys, Any], npt.NDArray[np.bool_]]

@@ -26,13 +26,13 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.errors import StorageError, UsageError
-from barkspider.frontier.redirects import NO_LEADS, Leads, Redirects
+from barkspider.frontier.budget.redirects import NO_LEADS, Leads, Redirects
 from barkspider.graph.aliases import Aliases
 from barkspider.graph.arrays import ArrayFile, ArrayWriter, Traffic
 from barkspider.graph.external import Work, top_supporters
 from barkspider.graph.keyed import KEYS, build_keyed
 from barkspider.storage.env import Env
-from barkspider.storage.log import Log
+from barkspider.storage.store.log import Log
 
 Keys: TypeAlias = npt.NDArray[np.uint64]
 Scores: TypeAlias = npt.NDArray[np.uint32]

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from barkspider.storage.drum import UPDATE, Drum
+from barkspider.storage.drum.repository import UPDATE, Drum
+from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
-from barkspider.storage.sizing import Sizing
 
 Keys: TypeAlias = npt.NDArray[np.uint64]
 

@@ -30,7 +30,7 @@ from barkspider.core.records import UrlBatch
 from barkspider.frontier.rows import pack, unpack
 from barkspider.storage.columns import Texts, join
 from barkspider.storage.env import Env
-from barkspider.storage.queue import DiskQueue
+from barkspider.storage.queue.disk_queue import DiskQueue
 
 _WIDTH = 16  # seconds: 100,000 rows, 13 MB, at 6,000 a second; a power of two, so that dividing is exact
 _BITS = 6  # 64 slices a level

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barkspider.core.errors import StorageError
-from barkspider.storage import buckets, journal, known, results, segments, snapshot
+from barkspider.storage.drum import buckets, known, results
 from barkspider.storage.env import Env, ReadFile
 from barkspider.storage.format import (
     BLOCK_HEAD_SIZE,
@@ -17,7 +17,9 @@ from barkspider.storage.format import (
     check_header,
     read_block_head,
 )
-from barkspider.storage.manifest import MANIFEST, read_manifest
+from barkspider.storage.queue import segments
+from barkspider.storage.store import journal, snapshot
+from barkspider.storage.store.manifest import MANIFEST, read_manifest
 
 DAMAGE, RECOVERABLE = "damage", "recoverable"
 _PAIRS = ".pairs"

@@ -23,10 +23,10 @@ import numpy.typing as npt
 
 from barkspider.core.errors import StorageError
 from barkspider.storage.columns import Rows, Texts
-from barkspider.storage.drum import CHECK_UPDATE, Drum
+from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
+from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
-from barkspider.storage.queue import DiskQueue
-from barkspider.storage.sizing import Sizing
+from barkspider.storage.queue.disk_queue import DiskQueue
 
 _WANTED = np.dtype([("seen", "<u8"), ("round", "<u4")])  # before the origin; see `_spent`
 _LATEST = (1 << 32) - 1

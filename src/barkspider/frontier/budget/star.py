@@ -27,15 +27,15 @@ import numpy.typing as npt
 from barkspider.core.errors import SettingsError, StorageError
 from barkspider.core.records import UrlBatch
 from barkspider.core.settings import Budget
-from barkspider.frontier import redirects, reputation
-from barkspider.frontier.budgets import Budgets, Distribution
-from barkspider.frontier.redirects import Redirects
-from barkspider.frontier.reputation import Notice, Reputation
+from barkspider.frontier.budget import redirects, reputation
+from barkspider.frontier.budget.budgets import Budgets, Distribution
+from barkspider.frontier.budget.redirects import Redirects
+from barkspider.frontier.budget.reputation import Notice, Reputation
 from barkspider.frontier.rows import pack, unpack
 from barkspider.storage.columns import Texts
-from barkspider.storage.drum import CHECK, CHECK_UPDATE, UPDATE, Drum
+from barkspider.storage.drum.repository import CHECK, CHECK_UPDATE, UPDATE, Drum
+from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
-from barkspider.storage.sizing import Sizing
 
 Keys = npt.NDArray[np.uint64]
 

@@ -20,7 +20,7 @@ from barkspider.storage.format import (
     header,
     read_block_head,
 )
-from barkspider.storage.items import Lengths, pack, unpack
+from barkspider.storage.queue.items import Lengths, pack, unpack
 
 MAGIC, VERSION = b"BARKqueu", 1
 _RESERVE = 1 << 22  # bytes: a segment that grows beyond takes disk blocks in advance: a fifth less work

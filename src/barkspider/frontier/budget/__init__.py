@@ -1,0 +1,10 @@
+"""The stages of IRLbot on disk: which URLs are new, what their domains may spend, when they get their turn.
+
+    links ─► `seen` ─► `star` ─► `beast` ─► the robots stage
+    domain edges ──────┘ ▲         │
+                         └── Q_F ──┘
+
+`star` counts who links to whom and gives each URL the budget of its domain (`budgets`: from ranks to budgets); with
+`reputation` it goes by supporters instead of in-degree, and `redirects` knows the domains that only lead to another.
+`beast` makes URLs wait for a queue in which their domain has budget left; `placement` is its kernel.
+"""

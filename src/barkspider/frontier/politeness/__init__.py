@@ -1,0 +1,8 @@
+"""Whom we may contact, and when.
+
+    `hosts` ─ a pause ends ─► `roster` ─ its server is free ─► a request ─► outcome ─► `pauses` ─► the next pause
+
+`hosts` has what is known of a host, its origins, its server, and the URLs queued for it; `roster` moves hosts from state
+to state, `waiting` holds those in a pause; `pauses` says how long each is. URLs that have to wait longer than RAM should
+hold them are in `delays`: Q_W, on disk, in order of time.
+"""
