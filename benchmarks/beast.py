@@ -19,15 +19,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from tests.frontier.naive import crawl
 
-from barkspider.core.records import UrlBatch
+from barkspider.core.batch import WIDTH, UrlBatch
 from barkspider.core.settings import Budget
+from barkspider.core.texts import Texts
 from barkspider.frontier.budget.beast import Beast
 from barkspider.frontier.budget.seen import Seen, seen_keys
 from barkspider.frontier.budget.star import Star
-from barkspider.frontier.rows import HEAD, pack, unpack
 from barkspider.simulate.queues import Naive
 from barkspider.storage.calls import Calls
 from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
@@ -46,7 +45,7 @@ _DOMAINS = 10_000
 _RAM, _DISK = 300_000_000, 800_000_000
 _TARGETS = {
     "pack_rows": 10_000_000,
-    "unpack_rows": 10_000_000,
+    "column_rows": 100_000_000,
     "seen_rows_of_70_bytes": 5_000_000,
     "links": 1_000_000,
 }
@@ -64,7 +63,7 @@ def run(quick: bool) -> dict[str, Any]:
     batches = 160 if quick else 800
     stream = _Stream()
     figures |= {f"{name}_rows_per_cpu_second": rate for name, rate in _rows(stream).items()}
-    short = _Stream(70 - HEAD.itemsize)  # rows of 70 bytes, as in the benchmark `drum`
+    short = _Stream(70 - WIDTH)  # rows of 70 bytes, as in the benchmark `drum`
     figures["seen_rows_of_70_bytes_per_cpu_second"] = _seen(short, batches // 2)
     figures["seen_with_values_rows_of_70_bytes_per_cpu_second"] = _seen(short, batches // 2, with_value=True)
     figures["seen_rows_per_cpu_second"] = _seen(stream, batches // 2)
@@ -83,7 +82,7 @@ class _Stream:
     at the beginning. A URL is a number here, of which key and domain follow."""
 
     def __init__(self, url: int = _URL) -> None:
-        self.row = HEAD.itemsize + url
+        self.row = WIDTH + url
         self._random = np.random.default_rng(1)
         domains = self._random.integers(1, 2**63, _DOMAINS, dtype=np.uint64)
         self._plds: Keys = domains[self._random.zipf(1.2, 1 << 20) % _DOMAINS]
@@ -105,18 +104,14 @@ class _Stream:
         fresh[:] = np.arange(self._next, self._next + len(fresh))
         self._next += len(fresh)
         keys, plds = self.of(numbers)
-        small = np.zeros(_BATCH, np.uint8)
-        return UrlBatch(
-            keys,
-            plds,
-            plds,
-            np.full(_BATCH, 3, np.uint16),
-            small,
-            small,
-            small,
+        return UrlBatch.of(
             self._urls,
-            np.repeat(keys[:_PAGES], _BATCH // _PAGES),
-            np.full(_BATCH, 1_700_000_000, np.uint32),
+            key=keys,
+            host_key=plds,
+            pld_key=plds,
+            depth=3,
+            parent=np.repeat(keys[:_PAGES], _BATCH // _PAGES),
+            found=1_700_000_000,
         )
 
     def edges(self, batch: UrlBatch) -> tuple[Keys, Keys]:
@@ -128,9 +123,12 @@ class _Stream:
 
 def _rows(stream: _Stream) -> dict[str, int]:
     batch = stream.batch()
-    packed = pack(batch)
+    urls, heads = batch.url, {"key": batch.key, "host_key": batch.host_key, "pld_key": batch.pld_key}
     rates = {}
-    works: dict[str, Callable[[], Any]] = {"pack": lambda: pack(batch), "unpack": lambda: unpack(packed)}
+    works: dict[str, Callable[[], Any]] = {
+        "pack": lambda: UrlBatch.of(urls, **heads),
+        "column": lambda: batch.pld_key,
+    }
     for name, work in works.items():
         best = float("inf")
         for _ in range(5):
@@ -142,7 +140,7 @@ def _rows(stream: _Stream) -> dict[str, int]:
     return rates
 
 
-def _sizing(share: float, row: int = HEAD.itemsize + _URL) -> Sizing:
+def _sizing(share: float, row: int = WIDTH + _URL) -> Sizing:
     return Sizing.choose(round(_RAM * share), round(_DISK * share), aux=row)
 
 
@@ -174,7 +172,7 @@ def _seen(stream: _Stream, batches: int, with_value: bool = False) -> int:
             cpu = time.process_time()
             if with_value:
                 keys = seen_keys(batch.key, batch.pld_key)
-                seen.drum.feed(CHECK_UPDATE, keys, slots(batch.pld_key), pack(batch))
+                seen.drum.feed(CHECK_UPDATE, keys, slots(batch.pld_key), batch.packed)
             else:
                 seen.feed(batch)
             if number == batches - 1:
@@ -295,7 +293,7 @@ def _cost(
 
     The naive way takes a pass for each queue, and each pass longer, so it goes on for fewer doublings.
     """
-    row = HEAD.itemsize + 60 + 4
+    row = WIDTH + 60 + 4
     bound = 2 * (2 * links - 1)
     figures: dict[str, Any] = {"cost_bound_2_2l_1": bound}
     with tempfile.TemporaryDirectory() as folder:
@@ -326,7 +324,7 @@ def _slope(begin: tuple[int, int], end: tuple[int, int]) -> float:
     return (end[1] - begin[1]) / (end[0] - begin[0])
 
 
-def _urls(count: int, size: int) -> pa.BinaryArray:
+def _urls(count: int, size: int) -> Texts:
     random = Random(1)
     letters = "abcdefghijklmnopqrstuvwxyz"
     words = ["".join(random.choices(letters, k=random.randint(3, 9))) for _ in range(5_000)]
@@ -335,4 +333,4 @@ def _urls(count: int, size: int) -> pa.BinaryArray:
         a, b, c, d = random.choices(words, k=4)
         return f"http://www.{a}-{b}.com/{c}/{d}/{random.getrandbits(160):040x}.html"[:size].encode()
 
-    return pa.array([url() for _ in range(count)], pa.binary())
+    return Texts.of(url() for _ in range(count))

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.load import load_settings
-from barkspider.core.records import UrlBatch
+from barkspider.core.texts import Texts
 from barkspider.frontier import Irlbot
 from barkspider.frontier.robots.permits import Permit
 from barkspider.storage.env import Env
@@ -151,19 +151,15 @@ class _Stream:
         new[:] = np.arange(self._found, self._found + len(new))
         self._found += len(new)
         domain = self._domain[numbers % len(self._domain)]
-        keys, zeros = _mixed(numbers), np.zeros(_BATCH, np.uint8)
-        plds = self._keys[domain]
-        batch = UrlBatch(
-            keys,
-            plds,
-            plds,
-            np.full(_BATCH, 3, np.uint16),
-            zeros,
-            zeros,
-            zeros,
+        keys, plds = _mixed(numbers), self._keys[domain]
+        batch = UrlBatch.of(
             _texts(domain, numbers),
-            np.repeat(keys[:_PAGES], _BATCH // _PAGES),
-            np.full(_BATCH, 1_700_000_000, np.uint32),
+            key=keys,
+            host_key=plds,
+            pld_key=plds,
+            depth=3,
+            parent=np.repeat(keys[:_PAGES], _BATCH // _PAGES),
+            found=1_700_000_000,
         )
         sources = np.repeat(plds[:_PAGES], _BATCH // _PAGES)
         return batch, sources, np.where(self._random.random(_BATCH) < 0.15, plds, sources)
@@ -176,7 +172,7 @@ def _mixed(numbers: npt.NDArray[np.int64]) -> Keys:
     return x ^ (x >> np.uint64(31))
 
 
-def _texts(domain: npt.NDArray[np.uint32], numbers: npt.NDArray[np.int64]) -> pa.BinaryArray:
+def _texts(domain: npt.NDArray[np.uint32], numbers: npt.NDArray[np.int64]) -> Texts:
     """http://h000123.example/000…000456, 53 bytes each."""
     text = np.empty((len(numbers), _WIDTH), np.uint8)
     text[:, : len(_PREFIX)] = np.frombuffer(_PREFIX, np.uint8)
@@ -187,9 +183,7 @@ def _texts(domain: npt.NDArray[np.uint32], numbers: npt.NDArray[np.int64]) -> pa
         for place in range(1, digits + 1):
             text[:, end - place] = 48 + rest % 10
             rest //= 10
-    offsets = np.arange(len(numbers) + 1, dtype=np.int32) * _WIDTH
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text.reshape(-1))]
-    return pa.Array.from_buffers(pa.binary(), len(numbers), buffers)
+    return Texts(np.arange(len(numbers) + 1) * _WIDTH, text.reshape(-1))
 
 
 def _resident() -> int:

@@ -22,7 +22,8 @@ import numpy as np
 
 from barkspider.archive import ArchiveWriter, Facts, Fetched, WarcWriter
 from barkspider.archive.cdxj import merge
-from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.core.batch import UrlBatch
+from barkspider.core.records import UrlRow
 from barkspider.core.settings import Archive, Settings
 from barkspider.storage.env import Env
 from barkspider.synthweb import Web, WebSpec
@@ -176,8 +177,9 @@ def _tables(pages: Sequence[_Page], rounds: int) -> dict[str, float]:
     The best of several rounds.
     """
     linked = [page[0].encode() for page in pages[:60]]
-    ones = [1] * len(linked)
-    links = UrlBatch.fresh(linked, Keys(1).column(linked), ones, list(range(len(linked))), ones, 0, 0)
+    links = UrlBatch.of(
+        linked, key=Keys(1).column(linked), host_key=1, pld_key=np.arange(len(linked)), depth=1
+    )
     gc.freeze()  # as a crawl does
     gc.set_threshold(50_000, 20, 20)
     notes, rows = zip(*(_describe(pages[0], Facts(title="A title")) for _ in range(rounds)), strict=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from barkspider.archive import ArchiveWriter, Facts, Fetched
-from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.core.batch import UrlBatch
+from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.engine import Job
 from barkspider.storage.env import Env
@@ -45,7 +46,7 @@ def make_job(folder: Path, close: bool = True) -> ArchiveWriter:
         row = UrlRow(keys.of(url), 1, 1, 0, 0, 0, 0, url.encode())
         found = [other.encode() for other in PAGES if other != url]
         domains = [keys.of(other.split(b"/")[2]) for other in found]
-        links = UrlBatch.fresh(found, keys.column(found), domains, domains, [1] * len(found), 0, 0)
+        links = UrlBatch.of(found, key=keys.column(found), host_key=domains, pld_key=domains, depth=1)
         facts = Facts("text/html", "utf-8", title=f"Page {number}", links=links if number < 2 else None)
         archive.describe_page(row, fetched, stored, "ok" if number < 4 else "http_404", facts)
         archive.add_notes(archive.take_notes(), facts.links)

@@ -21,8 +21,9 @@ from barkspider.archive import (
 )
 from barkspider.archive.cdxj import index_lines, index_name
 from barkspider.archive.reader import warc_number
+from barkspider.core.batch import UrlBatch
 from barkspider.core.load import replace
-from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
@@ -86,7 +87,7 @@ class Crawl:
         response = _response(number if content is None else content)
         fetched = Fetched(url, "192.0.2.1", b"GET /", response, "", NOW + number, 0.25)
         texts = [f"http://b.example/{number}/{each}".encode() for each in range(2)]
-        links = UrlBatch.fresh(texts, KEYS.column(texts), [1, 1], [2, 2], [1, 1], 0, 0)
+        links = UrlBatch.of(texts, key=KEYS.column(texts), host_key=[1, 1], pld_key=[2, 2], depth=1)
         stored = self.archive.keep_page(fetched)
         row = UrlRow(KEYS.of(url), 1, 1, 2, 1, 0, 0, url.encode())
         self.archive.describe_page(row, fetched, stored, "ok", Facts(title="T", links=links))

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from barkspider.archive import ArchiveWriter, Facts, Fetched, WarcFile, open_table, warc_files
 from barkspider.archive.duplicates import find_duplicates
 from barkspider.archive.views import ask
+from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError, UsageError
 from barkspider.core.load import replace
-from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
@@ -32,7 +33,7 @@ KEYS = Keys(7)
 def links_to(*urls: str) -> UrlBatch:
     texts = [url.encode() for url in urls]
     domains = [KEYS.of(".".join(url.split("/")[2].split(".")[-2:])) for url in urls]
-    return UrlBatch.fresh(texts, KEYS.column(texts), domains, domains, [1] * len(urls), 0, 0)
+    return UrlBatch.of(texts, key=KEYS.column(texts), host_key=domains, pld_key=domains, depth=1)
 
 
 def open_archive(folder: Path, env: Env | None = None, **chosen: Any) -> ArchiveWriter:

@@ -16,8 +16,8 @@ from barkspider.archive.recent import RecentDigests
 from barkspider.archive.rows import LinkBuffer, RowBuffer
 from barkspider.archive.schemas import SCHEMAS
 from barkspider.archive.tables import TableFolder, visible
+from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.records import UrlBatch
 from barkspider.core.settings import Archive
 from barkspider.storage.env import Env
 from tests.storage.faulty import FaultyEnv
@@ -180,7 +180,9 @@ def test_a_text_that_is_not_unicode_costs_only_its_bad_characters(tmp_path: Path
 
 def test_links_get_the_domains_of_both_ends(tmp_path: Path) -> None:
     urls = [b"http://a.example.com/", b"http://b.example.org/x", b"http://example.com/y"]
-    batch = UrlBatch.fresh(urls, np.array([5, 6, 7], np.uint64), [1, 2, 3], [8, 9, 8], [1, 1, 1], 0, 0)
+    batch = UrlBatch.of(
+        urls, key=np.array([5, 6, 7], np.uint64), host_key=[1, 2, 3], pld_key=[8, 9, 8], depth=1
+    )
     with ThreadPoolExecutor(1) as pool:
         table = TableFolder(Env(), tmp_path / "links", SCHEMAS["links"])
         asked = []

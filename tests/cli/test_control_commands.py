@@ -191,7 +191,7 @@ def test_add_to_a_job_in_which_nothing_runs_waits_for_the_next_run(
         assert run(monkeypatch, "add", str(job), url) == 0
     assert "1 URL given to the crawl" in capsys.readouterr().out
     outcomes = [entry.outcome for entry in Ledger(Env(), job).entries()]
-    assert [out.batch.url.to_pylist() for out in outcomes if isinstance(out, Seeds)] == [
+    assert [out.batch.url.tolist() for out in outcomes if isinstance(out, Seeds)] == [
         [b"http://127.0.0.1:8000/", b"http://127.0.0.1:8000/more"],
         [b"http://127.0.0.1:8000/more"],
         [b"http://127.0.0.1:8000/most"],

@@ -7,8 +7,9 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.load import load_settings
-from barkspider.core.records import Flag, UrlBatch, UrlRow
+from barkspider.core.records import Flag, UrlRow
 from barkspider.engine.links import LinkMaker
 from barkspider.url import Domains, Keys, Normaliser, ScopeRules, parse, split
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.events import (
     FetchPage,
     Frontier,
@@ -25,7 +26,7 @@ from barkspider.core.events import (
     ResolveHost,
     Seeds,
 )
-from barkspider.core.records import UrlBatch
+from barkspider.core.texts import Texts
 from barkspider.storage.keyset import KeySet
 from barkspider.synthweb.model import page_links
 from barkspider.synthweb.reach import LINK_SPACE
@@ -87,18 +88,11 @@ class FarmWeb:
     def batch(self, pages: Pages) -> UrlBatch:
         """Rows for a frontier."""
         hosts, domains = self._places(pages)
-        none = np.zeros(len(pages), np.uint64)
-        return UrlBatch(
+        return UrlBatch.of(
+            Texts.from_arrow(_urls(hosts, pages)),
             key=_mixed(pages.astype(np.uint64)),
             host_key=_mixed(hosts.astype(np.uint64)),
             pld_key=_mixed(domains.astype(np.uint64)),
-            depth=none.astype(np.uint16),
-            hops=none.astype(np.uint8),
-            tries=none.astype(np.uint8),
-            flags=none.astype(np.uint8),
-            url=_urls(hosts, pages),
-            parent=none,
-            found=none.astype(np.uint32),
         )
 
     def answers(self, instructions: Sequence[Instruction]) -> list[Outcome]:
@@ -112,8 +106,7 @@ class FarmWeb:
             batch = self.batch(np.concatenate(links))
             ends = np.cumsum([0, *map(len, links)]).tolist()
             for asked, (start, end) in zip(fetches, pairwise(ends), strict=True):
-                columns = (getattr(batch, name)[start:end] for name in UrlBatch.__slots__)
-                outcomes.append(PageFetched(asked, 200, links=UrlBatch(*columns)))
+                outcomes.append(PageFetched(asked, 200, links=batch.slice(start, end)))
         return outcomes
 
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from barkspider.core.records import UrlBatch
+from barkspider.core.batch import UrlBatch
+from barkspider.core.texts import Texts
 from barkspider.simulate.queues import Queues
 
 
 def batch_of(plds: npt.NDArray[np.uint64]) -> UrlBatch:
     """URLs of these domains, of 60 bytes each."""
     count = len(plds)
-    keys, bytes_ = np.arange(count, dtype=np.uint64), np.zeros(count, np.uint8)
-    ends, text = np.arange(count + 1, dtype=np.int32) * 60, np.full(60 * count, ord("u"), np.uint8)
-    url = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(ends), pa.py_buffer(text)])
-    depth, found = np.zeros(count, np.uint16), np.zeros(count, np.uint32)
-    return UrlBatch(keys, plds, plds, depth, bytes_, bytes_, bytes_, url, keys, found)
+    urls = Texts(np.arange(count + 1) * 60, np.full(60 * count, ord("u"), np.uint8))
+    return UrlBatch.of(urls, key=np.arange(count), host_key=plds, pld_key=plds)
 
 
 def crawl(queues: Queues, domains: int, budget: int, links: int, rescans: int) -> list[tuple[int, int]]:

@@ -9,8 +9,9 @@ from random import Random
 import numpy as np
 import pytest
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.records import Flag, UrlBatch, UrlRow
+from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Budget
 from barkspider.frontier.budget.beast import Beast
 from barkspider.storage.env import Env

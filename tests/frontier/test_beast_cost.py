@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from barkspider.core.batch import WIDTH
 from barkspider.core.settings import Budget
 from barkspider.frontier.budget.beast import Beast
-from barkspider.frontier.rows import HEAD
 from barkspider.simulate.queues import Naive
 from barkspider.storage.env import Env
 from tests.frontier.naive import crawl
 
 DOMAINS, BUDGET, LINKS = 100, 5, 4
-ROW = HEAD.itemsize + 60 + 4
+ROW = WIDTH + 60 + 4
 
 
 def costs(marks: list[tuple[int, int]]) -> list[float]:

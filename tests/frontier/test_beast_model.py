@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.core.batch import UrlBatch
+from barkspider.core.records import UrlRow
 from barkspider.core.settings import Budget
 from tests.frontier.test_beast import opened, row
 from tests.storage.faulty import FaultyEnv

@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.records import Flag, UrlBatch, UrlRow
+from barkspider.core.records import Flag, UrlRow
 from barkspider.frontier.politeness.delays import Delays
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store

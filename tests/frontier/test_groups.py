@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.core.records import UrlRow
+from barkspider.core.texts import Texts
 from barkspider.frontier.robots.groups import first, group, ungroup
-from barkspider.storage.columns import Texts
 from barkspider.url import origin
 from tests.frontier.test_permits import KEYS, site, urls
 

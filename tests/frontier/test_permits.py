@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.core.records import UrlRow
 from barkspider.frontier.robots.permits import Permit, Permits
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.store.manifest import Store

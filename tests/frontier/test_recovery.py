@@ -18,9 +18,10 @@ from typing import Any
 
 import pytest
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.events import FetchPage, HostResolved, Outcome, PageFetched, RobotsFetched, Seeds
 from barkspider.core.load import load_settings
-from barkspider.core.records import Flag, UrlBatch
+from barkspider.core.records import Flag
 from barkspider.core.settings import Settings
 from barkspider.frontier import Irlbot, Sydney
 from barkspider.storage.env import Env

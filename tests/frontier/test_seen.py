@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.core.batch import UrlBatch
+from barkspider.core.records import UrlRow
 from barkspider.frontier.budget.seen import Seen, seen_keys
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.store.manifest import Store

@@ -9,7 +9,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.core.batch import UrlBatch
+from barkspider.core.records import UrlRow
 from barkspider.core.settings import Budget
 from barkspider.frontier.budget.beast import Beast
 from barkspider.frontier.budget.seen import Seen

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.core.batch import UrlBatch
+from barkspider.core.records import UrlRow
 from barkspider.core.settings import Budget
 from barkspider.frontier.budget.budgets import Degrees, Distribution
 from barkspider.frontier.budget.star import Star, edge_keys

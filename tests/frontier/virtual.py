@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.events import (
     FetchPage,
     FetchRobots,
@@ -23,7 +24,7 @@ from barkspider.core.events import (
     RobotsFetched,
     Seeds,
 )
-from barkspider.core.records import Flag, UrlBatch, UrlRow
+from barkspider.core.records import Flag, UrlRow
 from barkspider.url import Domains, Keys, split
 
 KEYS, DOMAINS = Keys(1), Domains()

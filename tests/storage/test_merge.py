@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barkspider.core.errors import SettingsError, StorageError
+from barkspider.core.texts import Texts
 from barkspider.model.irlbot import UrlStream, drum_best_disk
-from barkspider.storage.columns import Texts, join, pack, unpack
+from barkspider.storage.columns import join, pack, unpack
 from barkspider.storage.drum.frontset import FrontSet
 from barkspider.storage.drum.sizing import KEY, POINTER, Sizing
 from barkspider.storage.kernels import insert_keys, sort_rows

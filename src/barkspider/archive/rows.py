@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from barkspider.archive.tables import TableFolder
-from barkspider.core.records import UrlBatch
+from barkspider.core.batch import UrlBatch
 from barkspider.core.settings import Archive
 
 _ROWS = 1000  # that become columns at a time
@@ -133,7 +133,7 @@ class LinkBuffer(RowBuffer):
         own = pa.array([domain for _, domain, _, _ in pages]).take(
             pa.array(np.repeat(np.arange(len(pages)), counts))
         )
-        urls = pa.concat_arrays([links.url for links in batches]).cast(pa.string())
+        urls = UrlBatch.join(batches).url.to_arrow().cast(pa.string())
         targets = np.concatenate([links.key for links in batches])
         anchors = pa.concat_arrays([_anchors(links, texts) for _, _, links, texts in pages])
         return pa.RecordBatch.from_arrays(
@@ -151,7 +151,7 @@ class LinkBuffer(RowBuffer):
 def _anchors(links: UrlBatch, texts: Mapping[str, str]) -> pa.StringArray:
     if not texts:
         return pa.nulls(len(links), pa.string())
-    return _array(tuple(texts.get(url.decode()) for url in links.url.to_pylist()), pa.string())
+    return _array(tuple(texts.get(url.decode()) for url in links.url.tolist()), pa.string())
 
 
 def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:

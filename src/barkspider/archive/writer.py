@@ -15,8 +15,9 @@ from barkspider.archive.recovery import SERIES, Recovered
 from barkspider.archive.rows import LinkBuffer, RowBuffer
 from barkspider.archive.tables import TableFolder, open_table
 from barkspider.archive.warc import NOWHERE, Original, Place, Stored, WarcWriter
+from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.storage.env import Env
 from barkspider.url import Domains, is_address, split
@@ -347,5 +348,5 @@ def _metadata(row: UrlRow, fetched: Fetched, outcome: str, links: UrlBatch | Non
         ("outcome", outcome),
     ]
     if links is not None:
-        fields += [("outlink", url.decode()) for url in links.url.to_pylist()]
+        fields += [("outlink", url.decode()) for url in links.url.tolist()]
     return fields

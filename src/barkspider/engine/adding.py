@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.events import Seeds
-from barkspider.core.records import UrlBatch
 from barkspider.engine.job import Job
 from barkspider.engine.ledger import Ledger
 from barkspider.engine.links import LinkMaker

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
 
 import pyarrow as pa
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import UrlError
-from barkspider.core.records import Flag, UrlBatch, UrlRow
+from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.url import Domains, Keys, Normaliser, ScopeRules, parse, split
 
@@ -71,17 +71,16 @@ class LinkMaker:
         """
         urls = pages["url"].to_pylist()
         places = [self._place(url[: url.find("/", 8)]) for url in urls]
-        batch = UrlBatch.fresh(
+        return UrlBatch.of(
             [url.encode() for url in urls],
-            pages["key"].to_numpy(),
-            [host for host, _, _ in places],
-            [domain for _, domain, _ in places],
-            pages["depth"].to_pylist(),
-            0,
-            int(Flag.AGAIN),
+            key=pages["key"].to_numpy(),
+            host_key=[host for host, _, _ in places],
+            pld_key=[domain for _, domain, _ in places],
+            depth=pages["depth"].to_numpy(),
+            flags=int(Flag.AGAIN),
+            parent=pages["parent"].to_numpy(),
             found=int(self._wall()),
         )
-        return replace(batch, parent=pages["parent"].to_numpy())
 
     def links(
         self, hrefs: Iterable[str], base: str, page: UrlRow, requisites: Sequence[str] = ()
@@ -174,5 +173,14 @@ class LinkMaker:
         hosts, domains = [known[place][0] for place in places], [known[place][1] for place in places]
         if deepest > _MOST_DEPTH:
             depths = [min(depth, _MOST_DEPTH) for depth in depths]
-        keys, found = self._keys.column(texts), int(self._wall())
-        return UrlBatch.fresh(texts, keys, hosts, domains, depths, hops, flags, parent, found)
+        return UrlBatch.of(
+            texts,
+            key=self._keys.column(texts),
+            host_key=hosts,
+            pld_key=domains,
+            depth=depths,
+            hops=hops,
+            flags=flags,
+            parent=parent,
+            found=int(self._wall()),
+        )

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
 from barkspider.core.events import FetchPage, FetchRobots, PageFetched, Redirect, RobotsFetched, Seeds
-from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.core.records import UrlRow
 
 Kept = PageFetched | RobotsFetched | Seeds
 Places = dict[str, tuple[str, int]]  # how far each series of WARC files went: name of a file, bytes

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from barkspider.archive import open_table
+from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError, UsageError
 from barkspider.core.events import Counters
-from barkspider.core.records import UrlBatch
 from barkspider.engine.adding import write_seeds
 from barkspider.engine.job import Job
 from barkspider.engine.ledger import JOURNAL, Ledger

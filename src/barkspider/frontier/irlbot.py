@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.events import Instruction, Structure
-from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.budget.beast import Beast
 from barkspider.frontier.budget.redirects import NOWHERE

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.events import Trail
-from barkspider.core.records import UrlBatch
 from barkspider.frontier.politeness.hosts import Asked, Entry
 from barkspider.frontier.politeness.pauses import HostPace
 from barkspider.frontier.ready import Ready

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.events import (
     Counters,
     FetchPage,
@@ -32,7 +33,7 @@ from barkspider.core.events import (
     Structure,
     Trail,
 )
-from barkspider.core.records import Flag, UrlBatch, UrlRow
+from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.memory import Memory, Trails
 from barkspider.frontier.politeness.delays import Delays

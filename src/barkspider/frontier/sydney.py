@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.events import Instruction, Structure
-from barkspider.core.records import Flag, UrlBatch, UrlRow
+from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.memory import load_origins, save_origins
 from barkspider.frontier.polite import PoliteFrontier, States

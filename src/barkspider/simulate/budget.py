@@ -20,15 +20,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from barkspider.core.batch import WIDTH, UrlBatch
 from barkspider.core.errors import UsageError
-from barkspider.core.records import UrlBatch
 from barkspider.core.settings import Budget
+from barkspider.core.texts import Texts
 from barkspider.frontier.budget.beast import Beast
 from barkspider.frontier.budget.budgets import Budgets, Distribution
 from barkspider.frontier.budget.star import edge_keys
-from barkspider.frontier.rows import HEAD
 from barkspider.model.irlbot import beast_speed, naive_speed, over_budget
 from barkspider.simulate.queues import Naive, Plain, Queues
 from barkspider.simulate.repeats import Summary
@@ -38,7 +37,7 @@ from barkspider.storage.keyset import KeySet
 
 METHODS = ("bfs", "naive", "beast")
 ROW = 110  # bytes: b of the paper; a head, a length of 4 bytes, and the URL
-_URL = ROW - HEAD.itemsize - 4
+_URL = ROW - WIDTH - 4
 _AT_A_TIME = 1000  # pages between two looks at in-degrees
 _MODELS = {"naive": naive_speed, "beast": beast_speed}
 
@@ -242,18 +241,6 @@ def _queues(method: str, folder: Path, settings: Budget) -> Queues:
 
 def _batch(nodes: npt.NDArray[np.int32], sites: npt.NDArray[np.int32]) -> UrlBatch:
     count = len(nodes)
-    plds, small = sites.astype(np.uint64) + np.uint64(1), np.zeros(count, np.uint8)
-    ends, text = np.arange(count + 1, dtype=np.int32) * _URL, np.full(_URL * count, ord("u"), np.uint8)
-    url = pa.Array.from_buffers(pa.binary(), count, [None, pa.py_buffer(ends), pa.py_buffer(text)])
-    return UrlBatch(
-        nodes.astype(np.uint64),
-        plds,
-        plds,
-        np.zeros(count, np.uint16),
-        small,
-        small,
-        small,
-        url,
-        np.zeros(count, np.uint64),
-        np.zeros(count, np.uint32),
-    )
+    domains = sites.astype(np.uint64) + np.uint64(1)
+    urls = Texts(np.arange(count + 1) * _URL, np.full(_URL * count, ord("u"), np.uint8))
+    return UrlBatch.of(urls, key=nodes, host_key=domains, pld_key=domains)

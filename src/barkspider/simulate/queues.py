@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from barkspider.core.records import UrlBatch
+from barkspider.core.batch import UrlBatch
+from barkspider.core.texts import Texts
 from barkspider.frontier.budget.beast import Moved
 from barkspider.frontier.budget.placement import FAILED, Placement
-from barkspider.frontier.rows import pack, unpack
-from barkspider.storage.columns import Texts
 from barkspider.storage.env import Env
 from barkspider.storage.queue.disk_queue import DiskQueue
 
@@ -57,7 +56,7 @@ class Naive:
         turns = self._placement.place(
             batch.pld_key, budgets, np.zeros(len(batch), np.bool_), here, here, here
         )
-        rows = pack(batch)
+        rows = batch.packed
         for queue, chosen in ((self._queue, turns != FAILED), (self._failed, turns == FAILED)):
             queue.append_batch(rows.take(np.flatnonzero(chosen)).to_arrow())
         self.moved.written += _bytes(rows)
@@ -93,7 +92,7 @@ class Plain:
 
     def put(self, batch: UrlBatch, budgets: npt.NDArray[np.uint32]) -> None:  # noqa: ARG002
         """Queue URLs, whatever the budgets."""
-        rows = pack(batch)
+        rows = batch.packed
         self._queue.append_batch(rows.to_arrow())
         self.moved.written += _bytes(rows)
 
@@ -113,8 +112,8 @@ class Plain:
 def _unpacked(found: pa.BinaryArray, moved: Moved) -> UrlBatch:
     rows = Texts.from_arrow(found)
     moved.read += _bytes(rows)
-    return unpack(rows)
+    return UrlBatch.checked(rows)
 
 
 def _bytes(rows: Texts) -> int:
-    return int(rows.lengths().sum()) + 4 * len(rows)
+    return rows.size() + 4 * len(rows)

@@ -40,12 +40,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.records import Flag, UrlBatch
+from barkspider.core.records import Flag
 from barkspider.core.settings import Budget
+from barkspider.core.texts import Texts
 from barkspider.frontier.budget.placement import FAILED, Placement
-from barkspider.frontier.rows import pack, unpack
-from barkspider.storage.columns import Texts
 from barkspider.storage.drum.blocks import Reader
 from barkspider.storage.drum.counters import Counters
 from barkspider.storage.drum.known import Segment, Writer, read_blocks
@@ -56,7 +56,6 @@ _FIRST = 2  # queues to begin with
 _BLOCK = 1 << 18  # bytes: what each queue gathers in RAM; 64 KiB would double the cost of taking URLs
 _DEFERRED = np.uint8(Flag.DEFERRED)
 _PAIR = np.dtype("<u8")
-_NOTHING = UrlBatch.from_rows([])
 
 
 @dataclasses.dataclass(slots=True)
@@ -166,19 +165,16 @@ class Beast:
         if not len(batch):
             return
         queues, first = len(self._queues), self._turn + 1
-        deferred = (batch.flags & _DEFERRED) != 0
+        flags = batch.flags
+        deferred = (flags & _DEFERRED) != 0
         turns = self._placement.place(
             batch.pld_key, budgets, deferred, first, max(first, self._split), self._turn + queues - 1
         )
         fails = turns == FAILED
-        rows = pack(
-            dataclasses.replace(
-                batch, flags=np.where(fails, batch.flags | _DEFERRED, batch.flags & ~_DEFERRED)
-            )
-        )
         numbers = ((turns - self._start) % queues).astype(np.uint16)
         numbers[fails] = queues
-        ordered = rows.take(np.argsort(numbers, kind="stable"))
+        marked = batch.with_flags(np.where(fails, flags | _DEFERRED, flags & ~_DEFERRED)).packed
+        ordered = marked.take(np.argsort(numbers, kind="stable"))
         ends = np.cumsum(np.bincount(numbers, minlength=queues + 1)).tolist()
         start = 0
         for queue, stop in zip([*self._queues, self._failed], ends, strict=True):
@@ -189,7 +185,7 @@ class Beast:
         self._away -= int(np.count_nonzero(deferred))
         self.moved.failed += failed
         self.moved.placed += len(batch) - failed
-        self.moved.written += _bytes(rows)
+        self.moved.written += _bytes(batch.packed)
 
     def take(self, most: int) -> UrlBatch:
         """Take up to so many URLs from the current queue, and move on to the next when it is empty.
@@ -202,7 +198,7 @@ class Beast:
                 self.moved.taken += len(found)
                 return self._unpacked(found)
             if not self._move_on():
-                return _NOTHING
+                return NO_URLS
 
     def rescanned(self) -> Iterator[UrlBatch]:
         """Take what a re-scan of Q_F has to hand out; `put` wants all of it back, with new budgets."""
@@ -289,7 +285,7 @@ class Beast:
     def _unpacked(self, found: pa.BinaryArray) -> UrlBatch:
         rows = Texts.from_arrow(found)
         self.moved.read += _bytes(rows)
-        return unpack(rows)
+        return UrlBatch.checked(rows)
 
     def _open(self, number: int, state: dict[str, Any] | None = None) -> DiskQueue:
         return DiskQueue(self._env, self._folder, f"queues/Q_{number}", block=_BLOCK, state=state)
@@ -327,4 +323,4 @@ class Beast:
 
 
 def _bytes(rows: Texts) -> int:
-    return int(rows.offsets[-1] - rows.offsets[0]) + 4 * len(rows)
+    return rows.size() + 4 * len(rows)

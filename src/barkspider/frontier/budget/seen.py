@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from barkspider.core.records import UrlBatch
-from barkspider.frontier.rows import pack, unpack
+from barkspider.core.batch import UrlBatch
 from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
@@ -92,7 +91,7 @@ class Seen:
 
     def feed(self, batch: UrlBatch) -> None:
         """Ask for a batch of URLs, and remember them."""
-        self.drum.feed(CHECK_UPDATE, seen_keys(batch.key, batch.pld_key), aux=pack(batch))
+        self.drum.feed(CHECK_UPDATE, seen_keys(batch.key, batch.pld_key), aux=batch.packed)
 
     def merge(self, wait: bool = True) -> None:
         """Decide on all URLs fed so far; with `wait` return when that is done."""
@@ -102,7 +101,7 @@ class Seen:
         """Take the new URLs that are there; a commit counts those as taken that came out."""
         for found in self.drum.results():
             assert found.aux is not None
-            yield unpack(found.aux)
+            yield UrlBatch.checked(found.aux)
 
     def prepare(self) -> dict[str, Any]:
         """See `core.events.Structure`."""

@@ -24,15 +24,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import SettingsError, StorageError
-from barkspider.core.records import UrlBatch
 from barkspider.core.settings import Budget
+from barkspider.core.texts import Texts
 from barkspider.frontier.budget import redirects, reputation
 from barkspider.frontier.budget.budgets import Budgets, Distribution
 from barkspider.frontier.budget.redirects import Redirects
 from barkspider.frontier.budget.reputation import Notice, Reputation
-from barkspider.frontier.rows import pack, unpack
-from barkspider.storage.columns import Texts
 from barkspider.storage.drum.repository import CHECK, CHECK_UPDATE, UPDATE, Drum
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
@@ -230,7 +229,7 @@ class Star:
 
     def check(self, batch: UrlBatch) -> None:
         """Ask for the budgets of URLs; both come out of `budgeted` after a merge."""
-        self._in_force().drum.feed(CHECK, batch.pld_key, aux=pack(batch))
+        self._in_force().drum.feed(CHECK, batch.pld_key, aux=batch.packed)
 
     def merge(self, wait: bool = True, edges: bool = True) -> None:
         """Budget all URLs given so far, and count all edges for those that follow. Without `edges` these go
@@ -254,7 +253,7 @@ class Star:
             for found in scores.drum.results():
                 assert found.aux is not None
                 assert isinstance(found.values, np.ndarray)
-                yield unpack(found.aux), self._budgets(found.values, scores.distribution())
+                yield UrlBatch.checked(found.aux), self._budgets(found.values, scores.distribution())
 
     def distribution(self) -> Distribution:
         """The reputations of all domains, as they are in force."""

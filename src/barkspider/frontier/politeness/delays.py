@@ -25,10 +25,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.records import UrlBatch
-from barkspider.frontier.rows import pack, unpack
-from barkspider.storage.columns import Texts, join
+from barkspider.core.texts import Texts
 from barkspider.storage.env import Env
 from barkspider.storage.queue.disk_queue import DiskQueue
 
@@ -44,7 +43,6 @@ _BLOCK = 1 << 15  # bytes that each slice gathers in RAM
 _SEGMENT = 1 << 22  # bytes: what a slice that has been read keeps of the disk until the next commit
 _PREFIX = "Q_W-"
 _TIME = np.dtype("<f8")
-_NOTHING = UrlBatch.from_rows([])
 
 Times: TypeAlias = npt.NDArray[np.float64]
 
@@ -61,7 +59,7 @@ class _Near:
 
     def size(self) -> int:
         """Bytes of the rows, with 16 each for time and place."""
-        return sum(int(rows.offsets[-1] - rows.offsets[0]) + 16 * len(rows) for _, rows in self.runs)
+        return sum(rows.size() + 16 * len(rows) for _, rows in self.runs)
 
     def first(self) -> float:
         """The earliest time; inf when there is none."""
@@ -155,7 +153,7 @@ class Delays:
             raise ValueError(f"{len(batch)} URLs with {len(times)} times")
         if not (np.abs(times) < _END).all():  # not a number fails as well
             raise ValueError(f"a time that is not within {_END:.0f} seconds")
-        self._place(times, _with_times(times, pack(batch)))
+        self._place(times, _with_times(times, batch.packed))
 
     def take(self, now: float, most: int) -> UrlBatch:
         """Take up to so many URLs that are due, the earliest first."""
@@ -167,8 +165,8 @@ class Delays:
             found.append(rows)
             most -= len(rows)
         if not found:
-            return _NOTHING
-        return unpack(_without_times(_join(found)))
+            return NO_URLS
+        return UrlBatch.checked(_without_times(Texts.join(found)))
 
     def prepare(self) -> dict[str, Any]:
         """See `core.events.Structure`. Rows in RAM go to the disk, to be read again when they are due."""
@@ -299,7 +297,7 @@ def _with_times(times: Times, rows: Texts) -> Texts:
     """Rows as they lie in a slice: 8 bytes of time in front of each."""
     count = len(rows)
     heads = Texts(np.arange(count + 1) * 8, times.astype(_TIME).view(np.uint8))
-    in_turn = _join([heads, rows]).take(np.arange(2 * count).reshape(2, count).T.reshape(-1))
+    in_turn = Texts.join([heads, rows]).take(np.arange(2 * count).reshape(2, count).T.reshape(-1))
     return Texts(np.ascontiguousarray(in_turn.offsets[::2]), in_turn.data)
 
 
@@ -317,10 +315,6 @@ def _without_times(rows: Texts) -> Texts:
 
 
 def _joined(runs: list[tuple[Times, Texts]]) -> tuple[Times, Texts]:
-    return np.concatenate([np.empty(0), *(times for times, _ in runs)]), _join([rows for _, rows in runs])
-
-
-def _join(parts: list[Texts]) -> Texts:
-    joined = join(parts or [Texts.of([])])
-    assert isinstance(joined, Texts)
-    return joined
+    return np.concatenate([np.empty(0), *(times for times, _ in runs)]), Texts.join(
+        [rows for _, rows in runs]
+    )

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.errors import StorageError
-from barkspider.storage.columns import Rows, Texts
+from barkspider.core.texts import Rows, Texts
 from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env

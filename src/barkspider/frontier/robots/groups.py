@@ -8,29 +8,22 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from barkspider.core.batch import WIDTH, UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.records import UrlBatch
-from barkspider.frontier.rows import HEAD, batch_of, heads_of
-from barkspider.storage.columns import Rows, Texts
-from barkspider.storage.kernels import copy
+from barkspider.core.texts import BYTES, PLACES, Rows, Texts, copy, ends, nb
 from barkspider.url import Keys, origin
 
 Trips = npt.NDArray[np.uint8]
 
 _LENGTH = 24  # bits of a row's length; the others count its trips
 _MOST_BYTES = 1 << _LENGTH
-_HEAD: int = HEAD.itemsize
 
-nb: Any = numba
 u64: Any = np.uint64
 u8: Any = np.uint8
-_BYTES = nb.types.Array(nb.uint8, 1, "C", readonly=True)
 _KEYS = nb.types.Array(nb.uint64, 1, "C", readonly=True)
-_PLACES = nb.types.Array(nb.int64, 1, "C", readonly=True)
 
 
 def group(batch: UrlBatch, trips: Trips, keys: Keys) -> tuple[npt.NDArray[np.uint64], Texts]:
@@ -45,21 +38,20 @@ def group(batch: UrlBatch, trips: Trips, keys: Keys) -> tuple[npt.NDArray[np.uin
     >>> ungroup(groups)[1].tolist()
     [2, 1]
     """
-    urls = Texts.from_arrow(batch.url)
-    lengths = urls.lengths() + _HEAD
+    rows = batch.packed
+    lengths = rows.lengths()
     if len(lengths) and lengths.max() >= _MOST_BYTES:
-        raise ValueError(f"a URL of {lengths.max()} bytes is too long")
+        raise ValueError(f"a URL of {lengths.max() - WIDTH} bytes is too long")
     numbers, places = np.empty(len(batch), np.int64), np.empty((len(batch), 4), np.int64)
-    count = _sort_out(urls.data, urls.offsets, batch.host_key, numbers, places)
-    names = _ends(places[:count, 1] - places[:count, 0] + places[:count, 3] - places[:count, 2])
+    count = _sort_out(rows.data, rows.offsets, batch.host_key, numbers, places)
+    names = ends(places[:count, 1] - places[:count, 0] + places[:count, 3] - places[:count, 2])
     name = np.empty(names[-1], np.uint8)
     counts, sizes = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    _name(urls.data, places[:count], name)
+    _name(rows.data, places[:count], name)
     _measure(numbers, lengths, counts, sizes)
-    offsets = _ends(4 + 4 * counts + sizes)
+    offsets = ends(4 + 4 * counts + sizes)
     packed = np.empty(offsets[-1], np.uint8)
-    heads = heads_of(batch).view(np.uint8)
-    _put_together(heads, urls.data, urls.offsets, numbers, trips, counts, offsets, packed)
+    _put_together(rows.data, rows.offsets, numbers, trips, counts, offsets, packed)
     return keys.column(Texts(names, name).tolist()), Texts(offsets, packed)
 
 
@@ -68,14 +60,13 @@ def ungroup(groups: Texts) -> tuple[UrlBatch, Rows, Trips]:
     counts = np.zeros(len(groups), np.int64)
     count = _count(groups.data, groups.offsets, counts)
     # Beside its row each URL has a length of 4 bytes, and each group a count.
-    size = int(groups.offsets[-1] - groups.offsets[0]) - (4 + _HEAD) * count - 4 * len(groups)
-    if count < 0 or not 0 <= size < 1 << 31:
+    size = groups.size() - 4 * count - 4 * len(groups)
+    if count < 0 or size < 0:
         raise StorageError("groups of URLs are damaged: their lengths do not add up")
-    heads, ends, trips = np.empty(count, HEAD), np.empty(count + 1, np.int32), np.empty(count, np.uint8)
-    text = np.empty(size, np.uint8)
-    if not _take_apart(groups.data, groups.offsets, counts, heads.view(np.uint8), text, ends, trips):
+    rows, offsets, trips = np.empty(size, np.uint8), np.empty(count + 1, np.int64), np.empty(count, np.uint8)
+    if not _take_apart(groups.data, groups.offsets, counts, rows, offsets, trips):
         raise StorageError("groups of URLs are damaged: their lengths do not add up")
-    return batch_of(heads, ends, text), counts, trips
+    return UrlBatch(Texts(offsets, rows)), counts, trips
 
 
 def first(item: bytes) -> tuple[str, int]:
@@ -89,16 +80,10 @@ def first(item: bytes) -> tuple[str, int]:
     rows = 4 + 4 * int.from_bytes(item[:4], "little")
     length = int.from_bytes(item[4:8], "little")
     row = item[rows : rows + (length & (_MOST_BYTES - 1))]
-    return origin(row[_HEAD:].decode()), length >> _LENGTH
+    return origin(row[WIDTH:].decode()), length >> _LENGTH
 
 
-def _ends(lengths: Rows) -> Rows:
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets
-
-
-@nb.njit(nb.int64(_BYTES, _PLACES, _KEYS, nb.int64[::1], nb.int64[:, ::1]), nogil=True, cache=True)
+@nb.njit(nb.int64(BYTES, PLACES, _KEYS, nb.int64[::1], nb.int64[:, ::1]), nogil=True, cache=True)
 def _sort_out(data, offsets, hosts, numbers, places):  # type: ignore[no-untyped-def]
     """Give each URL the number of its origin; how many there are.
 
@@ -114,7 +99,7 @@ def _sort_out(data, offsets, hosts, numbers, places):  # type: ignore[no-untyped
     one, mask = u64(1), u64(size - 1)
     for row in range(len(numbers)):
         # Places without a sign: for others numba asks at each byte whether to count from the end.
-        start, stop = u64(offsets[row]), u64(offsets[row + 1])
+        start, stop = u64(offsets[row] + WIDTH), u64(offsets[row + 1])
         authority = min(start + u64(7), stop)  # http://
         if authority < stop and data[authority] == 47:
             authority += one  # https://
@@ -151,7 +136,7 @@ def _sort_out(data, offsets, hosts, numbers, places):  # type: ignore[no-untyped
     return count
 
 
-@nb.njit(nb.void(_BYTES, nb.int64[:, ::1], nb.uint8[::1]), nogil=True, cache=True)
+@nb.njit(nb.void(BYTES, nb.int64[:, ::1], nb.uint8[::1]), nogil=True, cache=True)
 def _name(data, places, texts):  # type: ignore[no-untyped-def]
     """The text of each origin, one behind the other."""
     end = 0
@@ -162,14 +147,14 @@ def _name(data, places, texts):  # type: ignore[no-untyped-def]
             end += size
 
 
-@nb.njit(nb.void(_PLACES, _PLACES, nb.int64[::1], nb.int64[::1]), nogil=True, cache=True)
+@nb.njit(nb.void(PLACES, PLACES, nb.int64[::1], nb.int64[::1]), nogil=True, cache=True)
 def _measure(numbers, lengths, counts, sizes):  # type: ignore[no-untyped-def]
     for row in range(len(numbers)):
         counts[numbers[row]] += 1
         sizes[numbers[row]] += lengths[row]
 
 
-@nb.njit(nb.uint32(_BYTES, nb.int64), nogil=True, cache=True)
+@nb.njit(nb.uint32(BYTES, nb.int64), nogil=True, cache=True)
 def _read(data, at):  # type: ignore[no-untyped-def]
     return data[at] | data[at + 1] << 8 | data[at + 2] << 16 | data[at + 3] << 24
 
@@ -180,26 +165,23 @@ def _write(data, at, number):  # type: ignore[no-untyped-def]
         data[at + byte] = u8((number >> (8 * byte)) & 255)
 
 
-@nb.njit(
-    nb.void(_BYTES, _BYTES, _PLACES, _PLACES, _BYTES, _PLACES, _PLACES, nb.uint8[::1]), nogil=True, cache=True
-)
-def _put_together(heads, urls, offsets, numbers, trips, counts, ends, packed):  # type: ignore[no-untyped-def]
+@nb.njit(nb.void(BYTES, PLACES, PLACES, BYTES, PLACES, PLACES, nb.uint8[::1]), nogil=True, cache=True)
+def _put_together(rows, offsets, numbers, trips, counts, starts, packed):  # type: ignore[no-untyped-def]
     lengths, bodies = np.empty(len(counts), np.int64), np.empty(len(counts), np.int64)
     for number in range(len(counts)):
-        _write(packed, ends[number], counts[number])
-        lengths[number] = ends[number] + 4
+        _write(packed, starts[number], counts[number])
+        lengths[number] = starts[number] + 4
         bodies[number] = lengths[number] + 4 * counts[number]
     for row in range(len(numbers)):
         number, size = numbers[row], offsets[row + 1] - offsets[row]
         body = bodies[number]
-        _write(packed, lengths[number], (_HEAD + size) | nb.int64(trips[row]) << _LENGTH)
-        copy(packed, body, heads, row * _HEAD, _HEAD)
-        copy(packed, body + _HEAD, urls, offsets[row], size)
+        _write(packed, lengths[number], size | nb.int64(trips[row]) << _LENGTH)
+        copy(packed, body, rows, offsets[row], size)
         lengths[number] += 4
-        bodies[number] = body + _HEAD + size
+        bodies[number] = body + size
 
 
-@nb.njit(nb.int64(_BYTES, _PLACES, nb.int64[::1]), nogil=True, cache=True)
+@nb.njit(nb.int64(BYTES, PLACES, nb.int64[::1]), nogil=True, cache=True)
 def _count(data, offsets, counts):  # type: ignore[no-untyped-def]
     """The URLs of all groups, or -1 when one cannot have as many as it says."""
     total = 0
@@ -215,27 +197,24 @@ def _count(data, offsets, counts):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(
-    nb.boolean(_BYTES, _PLACES, _PLACES, nb.uint8[::1], nb.uint8[::1], nb.int32[::1], nb.uint8[::1]),
-    nogil=True,
-    cache=True,
+    nb.boolean(BYTES, PLACES, PLACES, nb.uint8[::1], nb.int64[::1], nb.uint8[::1]), nogil=True, cache=True
 )
-def _take_apart(data, offsets, counts, heads, urls, ends, trips):  # type: ignore[no-untyped-def]
+def _take_apart(data, offsets, counts, rows, row_offsets, trips):  # type: ignore[no-untyped-def]
     """Whether all lengths add up. No byte outside of `data` is read, whatever they say."""
     place, row = 0, 0
-    ends[0] = 0
+    row_offsets[0] = 0
     for number in range(len(counts)):
         length, stop = offsets[number] + 4, offsets[number + 1]
         body = length + 4 * counts[number]
         for _ in range(counts[number]):
             word = nb.int64(_read(data, length))
-            size = (word & (_MOST_BYTES - 1)) - _HEAD
-            if size < 0 or body + _HEAD + size > stop or place + size > len(urls):
+            size = word & (_MOST_BYTES - 1)
+            if size < WIDTH or body + size > stop or place + size > len(rows):
                 return False
-            copy(heads, row * _HEAD, data, body, _HEAD)
-            copy(urls, place, data, body + _HEAD, size)
+            copy(rows, place, data, body, size)
             trips[row] = u8(word >> _LENGTH)
-            place, body, length, row = place + size, body + _HEAD + size, length + 4, row + 1
-            ends[row] = place
+            place, body, length, row = place + size, body + size, length + 4, row + 1
+            row_offsets[row] = place
         if body != stop:
             return False
-    return place == len(urls)
+    return place == len(rows)

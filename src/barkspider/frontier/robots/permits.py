@@ -29,12 +29,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.records import UrlBatch, UrlRow
+from barkspider.core.records import UrlRow
+from barkspider.core.texts import Rows, Texts
 from barkspider.frontier.robots.asks import NO_ROUND, Asks, heads, second
 from barkspider.frontier.robots.groups import Trips, first, group, ungroup
 from barkspider.frontier.robots.rounds import Rounds
-from barkspider.storage.columns import Rows, Texts
 from barkspider.storage.drum.repository import CHECK, UPDATE, Drum, Results
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env

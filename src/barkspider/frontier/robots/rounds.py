@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from barkspider.core.errors import StorageError
-from barkspider.storage.columns import Texts
+from barkspider.core.texts import Texts
 from barkspider.storage.env import Env
 from barkspider.storage.queue.disk_queue import DiskQueue
 

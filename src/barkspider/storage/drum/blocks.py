@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from barkspider.core.errors import StorageError
-from barkspider.storage.columns import NO_BYTES, NO_KEYS, Bytes, Keys
+from barkspider.core.texts import NO_BYTES, Bytes
+from barkspider.storage.columns import NO_KEYS, Keys
 from barkspider.storage.env import ReadFile
 from barkspider.storage.format import BLOCK_HEAD_SIZE, block_head, check_block, read_block_head
 

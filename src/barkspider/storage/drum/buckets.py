@@ -14,21 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from barkspider.storage.columns import (
-    NO_BYTES,
-    NO_ROWS,
-    Bytes,
-    Column,
-    Keys,
-    Kind,
-    Rows,
-    Texts,
-    as_column,
-    blank,
-    narrow,
-    pack,
-    part,
-)
+from barkspider.core.texts import NO_BYTES, Bytes, Rows, Texts
+from barkspider.storage.columns import NO_ROWS, Column, Keys, Kind, as_column, blank, narrow, pack, part
 from barkspider.storage.drum.blocks import Block, Place, Reader, scan
 from barkspider.storage.drum.counters import Counters
 from barkspider.storage.env import AppendFile, Env

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from barkspider.storage.columns import Keys, Rows
+from barkspider.core.texts import Rows
+from barkspider.storage.columns import Keys
 from barkspider.storage.kernels import sift
 
 

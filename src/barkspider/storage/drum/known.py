@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.errors import StorageError
-from barkspider.storage.columns import NO_BYTES, Column, Keys, Kind, join, pack, part, sizes, unpack
+from barkspider.core.texts import NO_BYTES
+from barkspider.storage.columns import Column, Keys, Kind, join, pack, part, sizes, unpack
 from barkspider.storage.drum.blocks import Block, Reader
 from barkspider.storage.drum.counters import Counters
 from barkspider.storage.env import AppendFile, Env

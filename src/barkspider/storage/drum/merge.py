@@ -16,20 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.errors import StorageError
-from barkspider.storage.columns import (
-    NO_BYTES,
-    NO_KEYS,
-    Bytes,
-    Column,
-    Keys,
-    Kind,
-    Texts,
-    blank,
-    join,
-    part,
-    take,
-    unpack,
-)
+from barkspider.core.texts import NO_BYTES, Bytes, Texts
+from barkspider.storage.columns import NO_KEYS, Column, Keys, Kind, blank, join, part, take, unpack
 from barkspider.storage.drum.blocks import Reader
 from barkspider.storage.drum.buckets import CHECK, UPDATE, Generation
 from barkspider.storage.drum.counters import Counters

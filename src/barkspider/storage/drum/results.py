@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.errors import StorageError
-from barkspider.storage.columns import NO_BYTES, Bytes, Column, Keys, Kind, Texts, pack, part, unpack
+from barkspider.core.texts import NO_BYTES, Bytes, Texts
+from barkspider.storage.columns import Column, Keys, Kind, pack, part, unpack
 from barkspider.storage.drum.blocks import Block, Reader
 from barkspider.storage.drum.counters import Counters
 from barkspider.storage.env import AppendFile, Env

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from barkspider.storage.columns import Column, Kind, Rows, Texts
+from barkspider.core.texts import Rows, Texts
+from barkspider.storage.columns import Column, Kind
 
 Mask = npt.NDArray[np.bool_]
 

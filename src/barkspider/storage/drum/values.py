@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from barkspider.storage.columns import NO_ROWS, Bytes, Column, Keys, Rows, Texts, blank, join, take
+from barkspider.core.texts import Bytes, Rows, Texts
+from barkspider.storage.columns import NO_ROWS, Column, Keys, blank, join, take
 from barkspider.storage.drum.buckets import CHECK, UPDATE
 from barkspider.storage.drum.update import Update
 from barkspider.storage.kernels import insert_keys
