@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
-from barkspider.archive import ArchiveWriter, Facts, Fetched
+from barkspider.archive import ArchiveWriter, Facts, Fetched, batches_of
 from barkspider.core.batch import UrlBatch
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.engine import Job
 from barkspider.storage.env import Env
 from barkspider.url import Keys
+from tests.archive.journalled import describe
 
 NOW = 1_800_000_000.0
 BODY = (
@@ -42,14 +43,13 @@ def make_job(folder: Path, close: bool = True) -> ArchiveWriter:
             body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
         response = b"HTTP/1.1 %s\r\n%s\r\n%s" % (status, head, body)
         fetched = Fetched(url, "192.0.2.1", b"GET /", response, "", NOW + number, 0.1)
-        stored = archive.keep_page(fetched)
         row = UrlRow(keys.of(url), 1, 1, 0, 0, 0, 0, url.encode())
         found = [other.encode() for other in PAGES if other != url]
         domains = [keys.of(other.split(b"/")[2]) for other in found]
         links = UrlBatch.of(found, key=keys.column(found), host_key=domains, pld_key=domains, depth=1)
-        facts = Facts("text/html", "utf-8", title=f"Page {number}", links=links if number < 2 else None)
-        archive.describe_page(row, fetched, stored, "ok" if number < 4 else "http_404", facts)
-        archive.add_notes(archive.take_notes(), facts.links)
+        facts = Facts("text/html", "utf-8", title=f"Page {number}", links=found if number < 2 else None)
+        notes = describe(archive, row, fetched, "ok" if number < 4 else "http_404", facts)
+        archive.add(batches_of(notes), links)
     archive.tick(0.0)
     if close:
         archive.close()

@@ -13,15 +13,20 @@ from barkspider.archive import (
     ArchiveWriter,
     Facts,
     Fetched,
+    Note,
     WarcFile,
+    batches_of,
     count_kept,
+    decode_batch,
+    encode_batch,
+    error_note,
     open_table,
     recover,
     warc_files,
 )
 from barkspider.archive.cdxj import index_lines, index_name
 from barkspider.archive.reader import warc_number
-from barkspider.core.batch import UrlBatch
+from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.load import replace
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
@@ -38,9 +43,26 @@ class Entry(NamedTuple):
     """A record of the journal. `rows` is what the tables must hold because of it, by their names."""
 
     places: Mapping[str, tuple[str, int]]
-    notes: bytes
-    links: UrlBatch | None
+    batches: Mapping[str, bytes]
+    links: UrlBatch
     rows: Sequence[tuple[str, str]]
+
+
+def describe(
+    archive: ArchiveWriter,
+    row: UrlRow,
+    fetched: Fetched,
+    outcome: str,
+    facts: Facts,
+    anchors: list[str | None] | None = None,
+    **more: Any,
+) -> list[Note]:
+    """Keep a page and say what the engine says of one; its links are the first of their harvest."""
+    notes = [archive.describe_page(row, fetched, archive.keep_page(fetched), outcome, facts, **more)]
+    linking = archive.describe_links(row, anchors)
+    if facts.links is not None and linking is not None:
+        notes.append(Note(linking.table, linking.row | {"first": 0, "count": len(facts.links)}))
+    return notes
 
 
 class Applied:
@@ -88,10 +110,9 @@ class Crawl:
         fetched = Fetched(url, "192.0.2.1", b"GET /", response, "", NOW + number, 0.25)
         texts = [f"http://b.example/{number}/{each}".encode() for each in range(2)]
         links = UrlBatch.of(texts, key=KEYS.column(texts), host_key=[1, 1], pld_key=[2, 2], depth=1)
-        stored = self.archive.keep_page(fetched)
         row = UrlRow(KEYS.of(url), 1, 1, 2, 1, 0, 0, url.encode())
-        self.archive.describe_page(row, fetched, stored, "ok", Facts(title="T", links=links))
-        self._note([("pages", url), *(("links", text.decode()) for text in texts)], links)
+        notes = describe(self.archive, row, fetched, "ok", Facts(title="T", links=texts))
+        self._note(notes, [("pages", url), *(("links", text.decode()) for text in texts)], links)
 
     def robots(self, number: int) -> None:
         """Fetch a robots.txt."""
@@ -99,18 +120,18 @@ class Crawl:
         fetched = Fetched(
             f"{origin}/robots.txt", "192.0.2.1", b"GET /", _response(number), "", NOW + number, 0.25
         )
-        self.archive.keep_robots(origin, fetched, "ok")
-        self._note([("robots", fetched.url)])
+        self._note([self.archive.keep_robots(origin, fetched, "ok")], [("robots", fetched.url)])
 
     def error(self, number: int) -> None:
         """Find no server."""
-        self.archive.note_error(NOW, "page", "timeout_connect", "c.example", f"http://c.example/{number}")
-        self._note([("errors", f"http://c.example/{number}")])
+        url = f"http://c.example/{number}"
+        self._note([error_note(NOW, "page", "timeout_connect", "c.example", url)], [("errors", url)])
 
     def apply(self) -> None:
         """Apply every record of the journal."""
         for entry in self.journal[self.applied.count :]:
-            self.archive.add_notes(entry.notes, entry.links)
+            batches = {name: decode_batch(data) for name, data in entry.batches.items()}
+            self.archive.add(batches, entry.links)
         self.applied.count = len(self.journal)
 
     def close(self) -> None:
@@ -130,10 +151,12 @@ class Crawl:
             assert found == [value for name, value in expected if name == table]
         check_warcs(env, folder, [row for entry in self.journal for row in entry.rows])
 
-    def _note(self, rows: Sequence[tuple[str, str]], links: UrlBatch | None = None) -> None:
-        notes = self.archive.take_notes()
+    def _note(
+        self, notes: Sequence[Note], rows: Sequence[tuple[str, str]], links: UrlBatch = NO_URLS
+    ) -> None:
         self.archive.flush()
-        self.journal.append(Entry(self.archive.places(), notes, links, rows))
+        batches = {name: encode_batch(batch) for name, batch in batches_of(notes).items()}
+        self.journal.append(Entry(self.archive.places(), batches, links, rows))
 
 
 def check_warcs(env: Env, folder: Path, rows: Sequence[tuple[str, str]]) -> None:

@@ -12,10 +12,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barkspider.archive import ArchiveWriter, Facts, Fetched, WarcFile, open_table, warc_files
+from barkspider.archive import (
+    ArchiveWriter,
+    Facts,
+    Fetched,
+    WarcFile,
+    batches_of,
+    decode_batch,
+    encode_batch,
+    error_note,
+    open_table,
+    warc_files,
+)
 from barkspider.archive.duplicates import find_duplicates
 from barkspider.archive.views import ask
-from barkspider.core.batch import UrlBatch
+from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.errors import StorageError, UsageError
 from barkspider.core.load import replace
 from barkspider.core.records import UrlRow
@@ -23,6 +34,7 @@ from barkspider.core.settings import Settings
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
 from barkspider.url import Keys
+from tests.archive.journalled import describe
 from tests.storage.faulty import FaultyEnv
 
 NOW = 1_800_000_000.0
@@ -47,11 +59,10 @@ def keep(
     response = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body
     fetched = Fetched(url, "192.0.2.1", b"GET /", response, "", NOW + number, 0.25, {"connect": 0.25})
     row = UrlRow(KEYS.of(url), 1, 1, 2, 1, 0, 0, url.encode())
-    facts = Facts(
-        "text/html", "utf-8", title="A title", body_cut=True, links=links_to(*links) if links else None
-    )
-    archive.describe_page(row, fetched, archive.keep_page(fetched), "ok", facts, **chosen)
-    archive.add_notes(archive.take_notes(), facts.links)
+    urls = [link.encode() for link in links] or None
+    facts = Facts("text/html", "utf-8", title="A title", body_cut=True, links=urls)
+    notes = describe(archive, row, fetched, "ok", facts, **chosen)
+    archive.add(batches_of(notes), links_to(*links))
     return row
 
 
@@ -109,17 +120,17 @@ def test_rows_wait_for_their_notes_to_come_back_and_may_come_from_another_writer
         (tmp_path / folder).mkdir()
     url, links = "http://a.com/", links_to("http://b.org/", "http://c.net/")
     fetched = Fetched(url, "192.0.2.1", b"GET /", PAGE, "", NOW, 0.1)
-    facts = Facts(title='half \ud800, "ü" \x00', links=links, anchors={"http://c.net/": "C’s \ud800"})
-    assert (archive.take_notes(), archive.places()["pages"]) == (b"", ("", 0))
-    stored = archive.keep_page(fetched)
-    assert archive.places() == {"pages": (stored.file, stored.end), "robots": ("", 0)}
+    facts = Facts(title='half \ud800, "ü" \x00', links=links.url.tolist())
+    assert archive.places()["pages"] == ("", 0)
     row = UrlRow(2**64 - 1, 1, 1, 0, 0, 0, 0, url.encode(), parent=2**63)
-    archive.describe_page(row, fetched, stored, "ok", facts)
-    notes = archive.take_notes()
-    assert len(notes) < 600
-    assert archive.take_notes() == b""
+    notes = describe(archive, row, fetched, "ok", facts, anchors=[None, "C’s \ud800"])
+    file, offset, length = (
+        notes[0].row[f"warc_{name}"] for name in ("filename", "record_offset", "record_length")
+    )
+    assert archive.places() == {"pages": (file, offset + length), "robots": ("", 0)}
     assert archive.prepare()["tables"] == dict.fromkeys(("pages", "robots", "errors", "links"), -1)
-    other.add_notes(notes, links)
+    written = {name: encode_batch(batch) for name, batch in batches_of(notes).items()}
+    other.add({name: decode_batch(data) for name, data in written.items()}, links)
     assert other.prepare()["tables"] == {"pages": 0, "robots": -1, "errors": -1, "links": 0}
     (page,) = open_table(Env(), tmp_path / "two", "pages").read().to_pylist()
     assert (page["key"], page["parent"], page["title"]) == (2**64 - 1, 2**63, 'half ?, "ü" \x00')
@@ -127,7 +138,7 @@ def test_rows_wait_for_their_notes_to_come_back_and_may_come_from_another_writer
     assert [row["anchor"] for row in found] == [None, "C’s ?"]
     assert {row["source"] for row in found} == {2**64 - 1}
     archive.close()
-    assert archive.places()["pages"] == (stored.file, stored.end)
+    assert archive.places()["pages"] == (file, offset + length)
 
 
 def test_robots_and_errors_have_tables_of_their_own(tmp_path: Path) -> None:
@@ -135,10 +146,12 @@ def test_robots_and_errors_have_tables_of_their_own(tmp_path: Path) -> None:
     moved = Fetched(
         "http://a.example/robots.txt", "192.0.2.1", b"GET", b"HTTP/1.1 301 Moved\r\n\r\n", "", NOW, 0.1
     )
-    archive.keep_robots("http://a.example", moved, "redirect", "/other.txt")
-    archive.note_error(NOW, "page", "timeout_connect", "b.example", "http://b.example/", 9, 2)
-    archive.note_error(NOW, "dns", "dns_no_name", "c.example")
-    archive.add_notes(archive.take_notes(), None)
+    notes = [
+        archive.keep_robots("http://a.example", moved, "redirect", "/other.txt"),
+        error_note(NOW, "page", "timeout_connect", "b.example", "http://b.example/", 9, 2),
+        error_note(NOW, "dns", "dns_no_name", "c.example"),
+    ]
+    archive.add(batches_of(notes), NO_URLS)
     archive.close()
     (robots,) = ask(
         Env(), tmp_path, "SELECT origin, fetch_status, fetch_redirect, outcome, warc_filename FROM robots"

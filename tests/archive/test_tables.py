@@ -6,12 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barkspider.archive.notes import LINKING_SCHEMA, as_batch
 from barkspider.archive.recent import RecentDigests
 from barkspider.archive.rows import LinkBuffer, RowBuffer
 from barkspider.archive.schemas import SCHEMAS
@@ -132,12 +132,17 @@ def test_whatever_operation_fails_the_rows_before_it_stay() -> None:
     assert failures > 3
 
 
+def batch(*values: tuple[int, str | None]) -> pa.RecordBatch:
+    """Rows of `SCHEMA`."""
+    return as_batch(SCHEMA, [dict(zip(SCHEMA.names, row, strict=True)) for row in values])
+
+
 def test_rows_wait_for_each_other_but_not_too_long(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         table = TableFolder(Env(), tmp_path / "t", SCHEMA)
         buffer = RowBuffer(table, Archive(table_interval=60.0), pool)
-        for number in range(2500):
-            buffer.add((number, "u"))
+        for number in range(0, 2500, 10):
+            buffer.add(batch(*((each, "u") for each in range(number, number + 10))))
         buffer.tick(100.0)
         buffer.tick(159.0)
         assert table.parts() == []
@@ -152,8 +157,8 @@ def test_rows_beyond_the_memory_are_written_at_once_and_errors_come_out(tmp_path
     with ThreadPoolExecutor(1) as pool:
         table = TableFolder(Env(), tmp_path / "t", SCHEMA)
         buffer = RowBuffer(table, Archive(table_memory=100_000), pool)
-        for number in range(30_000):
-            buffer.add((number, "some words"))
+        for number in range(0, 30_000, 100):
+            buffer.add(batch(*((each, "some words") for each in range(number, number + 100))))
         buffer.write()
         buffer.wait()
         assert len(table.parts()) > 3
@@ -161,7 +166,7 @@ def test_rows_beyond_the_memory_are_written_at_once_and_errors_come_out(tmp_path
         env = FaultyEnv()
         env.kinds["sync"] = "EIO"
         buffer = RowBuffer(TableFolder(env, FOLDER, SCHEMA), Archive(), pool)
-        buffer.add((1, "u"))
+        buffer.add(batch((1, "u")))
         buffer.write()
         with pytest.raises(StorageError, match="cannot sync"):
             buffer.wait()
@@ -171,8 +176,7 @@ def test_a_text_that_is_not_unicode_costs_only_its_bad_characters(tmp_path: Path
     with ThreadPoolExecutor(1) as pool:
         table = TableFolder(Env(), tmp_path / "t", SCHEMA)
         buffer = RowBuffer(table, Archive(), pool)
-        for row in ((1, "good"), (2, "half \ud800"), (3, None)):
-            buffer.add(row)
+        buffer.add(batch((1, "good"), (2, "half \ud800"), (3, None)))
         buffer.write()
         buffer.wait()
     assert table.read()["url"].to_pylist() == ["good", "half ?", None]
@@ -180,9 +184,18 @@ def test_a_text_that_is_not_unicode_costs_only_its_bad_characters(tmp_path: Path
 
 def test_links_get_the_domains_of_both_ends(tmp_path: Path) -> None:
     urls = [b"http://a.example.com/", b"http://b.example.org/x", b"http://example.com/y"]
-    batch = UrlBatch.of(
-        urls, key=np.array([5, 6, 7], np.uint64), host_key=[1, 2, 3], pld_key=[8, 9, 8], depth=1
-    )
+    links = UrlBatch.of(urls, key=[5, 6, 7], host_key=[1, 2, 3], pld_key=[8, 9, 8], depth=1)
+    linking = [
+        {
+            "source": 11,
+            "source_domain": "home.net",
+            "first": 0,
+            "count": 3,
+            "anchors": [None, "B’s own", None],
+        },
+        {"source": 12, "source_domain": "home.net", "first": 3, "count": 0},
+        {"source": 13, "source_domain": "other.net", "first": 4, "count": 1},
+    ]
     with ThreadPoolExecutor(1) as pool:
         table = TableFolder(Env(), tmp_path / "links", SCHEMAS["links"])
         asked = []
@@ -192,9 +205,10 @@ def test_links_get_the_domains_of_both_ends(tmp_path: Path) -> None:
             return ".".join(url.split("/")[2].split(".")[-2:])
 
         buffer = LinkBuffer(table, Archive(), pool, domain_of)
-        buffer.add_links(11, "home.net", batch, {urls[1].decode(): "B’s own"})
-        buffer.add_links(12, "home.net", batch.take(np.array([], np.int64)), {})
-        buffer.add_links(13, "other.net", batch.take(np.array([1])), {})
+        # A page whose links count, but not for the table, lies between the two.
+        harvest = UrlBatch.join([links, links.slice(0, 1), links.slice(1, 2)])
+        buffer.add_links(as_batch(LINKING_SCHEMA, linking), harvest)
+        buffer.add_links(as_batch(LINKING_SCHEMA, linking[1:2]), UrlBatch.of([]))
         buffer.write()
         buffer.wait()
     found = [tuple(row.values()) for row in table.read().to_pylist()]

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from barkspider.archive import ArchiveWriter, Facts, Fetched, Original, open_table
+from barkspider.archive import ArchiveWriter, Facts, Fetched, Original, batches_of, open_table
 from barkspider.archive.captures import captures, read_capture, whole_response
 from barkspider.archive.cdxj import index_lines, index_name
 from barkspider.archive.verify import verify_archive
+from barkspider.core.batch import NO_URLS
 from barkspider.core.errors import StorageError
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
@@ -26,13 +27,14 @@ def test_a_page_that_has_not_changed_refers_to_what_it_was(tmp_path: Path, known
     url, answer = "http://a.com/page", b'HTTP/1.1 304 Not Modified\r\nETag: "v1"\r\n\r\n'
     before = Fetched(url, "192.0.2.1", b"GET /page", PAGE, "", NOW + 0.123457, 0.1)
     stored = archive.keep_page(before)
-    archive.describe_page(UrlRow(7, 1, 1, 0, 0, 0, 0, url.encode()), before, stored, "ok", Facts())
+    row = UrlRow(7, 1, 1, 0, 0, 0, 0, url.encode())
+    first = archive.describe_page(row, before, stored, "ok", Facts())
     asked = b'GET /page HTTP/1.1\r\nIf-None-Match: "v1"\r\n\r\n'
     now = Fetched(url, "192.0.2.1", asked, answer, "", NOW + 1000, 0.1)
     original = Original(before.time, stored.digest, stored.record_id) if known else Original(before.time)
     again = archive.keep_unchanged(now, original)
-    archive.describe_page(UrlRow(7, 1, 1, 0, 0, 0, 0, url.encode()), now, again, "unchanged", Facts())
-    archive.add_notes(archive.take_notes(), None)
+    second = archive.describe_page(row, now, again, "unchanged", Facts())
+    archive.add(batches_of([first, second]), NO_URLS)
     archive.close()
     path = tmp_path / stored.file
     with path.open("rb") as stream:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ def statistics(stopped_by: str = "") -> dict[str, Any]:
     counters = Counters(discovered=1_234, pages=1_000, queued=200)
     counters.failed["http_404"] = 34
     gauges = {"seen": 1_234, "largest": 7}
-    return Tally().statistics(60.0, counters, gauges, Counter(), stopped_by).as_dict()
+    return Tally().statistics(60.0, counters, gauges, stopped_by).as_dict()
 
 
 @pytest.fixture
@@ -190,7 +189,7 @@ def test_add_to_a_job_in_which_nothing_runs_waits_for_the_next_run(
     for url in ("http://127.0.0.1:8000/more", "http://127.0.0.1:8000/most"):
         assert run(monkeypatch, "add", str(job), url) == 0
     assert "1 URL given to the crawl" in capsys.readouterr().out
-    outcomes = [entry.outcome for entry in Ledger(Env(), job).entries()]
+    outcomes = [outcome for harvest in Ledger(Env(), job).harvests() for outcome in harvest.outcomes]
     assert [out.batch.url.tolist() for out in outcomes if isinstance(out, Seeds)] == [
         [b"http://127.0.0.1:8000/", b"http://127.0.0.1:8000/more"],
         [b"http://127.0.0.1:8000/more"],

@@ -32,8 +32,8 @@ from barkspider import crawl, load_settings
 from barkspider.core.events import PageFetched, RobotsFetched
 from barkspider.core.records import Flag
 from barkspider.engine import resume, verify_job
-from barkspider.engine.ledger import JOURNAL
-from barkspider.engine.outcomes import Entry as Outcome
+from barkspider.engine.checkpoint import JOURNAL
+from barkspider.engine.harvest import Harvest
 from barkspider.storage.env import Env
 from barkspider.storage.store.journal import journal_files, read_records
 from barkspider.synthweb import Entry, RunningWeb, Web, WebSpec, read_log, running_web
@@ -174,11 +174,12 @@ class Known:
         now, env = time.time(), Env()
         for path in journal_files(env, job / JOURNAL):
             for _, record, _ in read_records(env, path):
-                entry = Outcome.decode(record)
-                if isinstance(entry.outcome, PageFetched):
-                    self._page(entry.outcome, entry.time, now)
-                elif isinstance(entry.outcome, RobotsFetched):
-                    self._ends.setdefault((_place(entry.outcome.asked.url), False), now)
+                harvest = Harvest.decode(record)
+                for outcome in harvest.outcomes:
+                    if isinstance(outcome, PageFetched):
+                        self._page(outcome, harvest.time, now)
+                    elif isinstance(outcome, RobotsFetched):
+                        self._ends.setdefault((_place(outcome.asked.url), False), now)
 
     def _page(self, outcome: PageFetched, received: float, now: float) -> None:
         place = _place(outcome.asked.row.url.decode())

@@ -72,7 +72,7 @@ def test_a_crawl_pauses_while_there_is_no_room_and_goes_on_by_itself(
 
     async def main() -> None:
         job = Job.create(tmp_path / "job", settings, served.web.seeds(1), Env(disk))
-        crawl = Crawl(job)
+        crawl = Crawl.open(job)
         before = len(read_log(log))
         running = asyncio.create_task(crawl.run())
         await _until(lambda: len(read_log(log)) > before + 10)

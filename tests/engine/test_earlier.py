@@ -7,8 +7,9 @@ from random import Random
 
 import pytest
 
-from barkspider.archive import ArchiveWriter, Facts, Fetched, Original
+from barkspider.archive import ArchiveWriter, Facts, Fetched, Original, batches_of
 from barkspider.archive.captures import captures, read_capture
+from barkspider.core.batch import NO_URLS
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.engine.earlier import Earlier, EarlierPages
@@ -44,8 +45,9 @@ class Pages:
         fetched = Fetched(url, "192.0.2.1", b"GET /", response, "", self.time, 0.1)
         keep = self.writer.keep_page
         stored = self.writer.keep_unchanged(fetched, original) if original else keep(fetched)
-        self.writer.describe_page(UrlRow(1, 2, 3, 0, 0, 0, 0, url.encode()), fetched, stored, "ok", Facts())
-        self.writer.add_notes(self.writer.take_notes(), None)
+        row = UrlRow(1, 2, 3, 0, 0, 0, 0, url.encode())
+        note = self.writer.describe_page(row, fetched, stored, "ok", Facts())
+        self.writer.add(batches_of([note]), NO_URLS)
         return Original(self.time, stored.digest, stored.record_id)
 
     def find(self, url: str) -> Earlier | None:

@@ -8,7 +8,7 @@ def test_links_and_redirects_know_the_page_they_come_from_and_when_they_were_fou
     (seed,) = maker.seeds().rows()
     assert (seed.parent, seed.found) == (0, 1000)
     now = 2000.5
-    (link,) = maker.links(["/next"], "http://a.example/", seed).rows()
+    (link,) = maker.batch(maker.links(["/next"], "http://a.example/", seed)).rows()
     assert (link.url, link.parent, link.found) == (b"http://a.example/next", seed.key, 2000)
     made = maker.redirect("/other", link)
     assert made is not None

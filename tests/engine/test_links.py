@@ -68,18 +68,18 @@ def test_a_batch_is_what_normalising_and_judging_one_by_one_gives(options: list[
         text, domain = url.encode(), domains.pay_level(host)
         expected.append(UrlRow(keys.of(text), keys.of(host), keys.of(domain), depth, 0, 0, 0, text, PAGE.key))
     maker = LinkMaker(settings, [SEED])
-    assert maker.links(HREFS, PAGE.url.decode(), PAGE).rows() == expected
+    assert maker.batch(maker.links(HREFS, PAGE.url.decode(), PAGE)).rows() == expected
     assert maker.refused == refused
 
 
 def test_what_a_seed_redirects_to_is_in_scope_from_then_on() -> None:
     maker = LinkMaker(load_settings(options=["scope.level=site", "seed=7"]), [SEED])
     seed = maker.seeds().rows()[0]
-    assert len(maker.links(["http://example.org/a"], SEED, seed)) == 0
+    assert len(maker.batch(maker.links(["http://example.org/a"], SEED, seed))) == 0
     made = maker.redirect("http://example.org/", seed)
     assert made is not None
     assert made[0].flags == Flag.SEED | Flag.REDIRECT
-    assert len(maker.links(["http://example.org/a"], SEED, seed)) == 1
+    assert len(maker.batch(maker.links(["http://example.org/a"], SEED, seed))) == 1
 
 
 def test_pages_to_be_fetched_again_are_what_they_were_and_scope_is_not_asked() -> None:

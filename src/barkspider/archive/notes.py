@@ -1,36 +1,113 @@
-"""What is to be written down about an outcome, as bytes: the journal keeps it until the tables have it.
+"""What is to be said in tables about what came in: rows by the names of their columns, then batches of them.
 
-A note is the name of a table and what its row needs; the notes of an outcome are one JSON array of them. What
-follows from a URL is left out, and the links of a page come from elsewhere: the journal has them anyway.
+    ArchiveWriter.describe_page … ─► Note ─► as_batch ─► the journal ─► ArchiveWriter.add ─► tables
+
+A batch is written to the journal with the names and types of its columns, so that whoever reads it back, maybe with a
+later version of the table, knows what is there.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from math import modf
+from typing import Any, NamedTuple
 
-# A title may hold half a surrogate pair: it comes back as it went.
-_encode = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":")).encode
-_decode = json.JSONDecoder().raw_decode
+import pyarrow as pa
+
+from barkspider.archive.schemas import SCHEMAS
+
+# Whose links go into the table `links`: `count` of a harvest's links from the number `first` on belong to the page
+# `source`; `anchors` are their texts, if these were asked for.
+LINKING = "linking"
+LINKING_SCHEMA = pa.schema(
+    [
+        ("source", pa.uint64()),
+        ("source_domain", pa.string()),
+        ("first", pa.uint32()),
+        ("count", pa.uint32()),
+        ("anchors", pa.list_(pa.string())),
+    ]
+)
 
 
-def encode_notes(notes: list[tuple[Any, ...]]) -> bytes:
-    """One string of bytes for the notes of an outcome; none of them takes none.
+class Note(NamedTuple):
+    """A row for a table; a column that it does not name is null."""
 
-    >>> encode_notes([("errors", 1, "dns", None)]), encode_notes([])
-    (b'[["errors",1,"dns",null]]', b'')
+    table: str
+    row: dict[str, Any]
+
+
+def error_note(
+    time: float,
+    what: str,
+    outcome: str,
+    host: str,
+    url: str = "",
+    key: int | None = None,
+    tries: int = 0,
+) -> Note:
+    """What came to nothing, for the table `errors`: `what` is page, robots or dns."""
+    row = {"time": micros(time), "what": what, "outcome": outcome, "key": key, "url": url or None}
+    return Note("errors", row | {"url_host_name": host, "tries": tries})
+
+
+def batches_of(notes: Iterable[Note]) -> dict[str, pa.RecordBatch]:
+    """Notes as columns, by the names of their tables."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for table, row in notes:
+        rows.setdefault(table, []).append(row)
+    return {
+        table: as_batch(LINKING_SCHEMA if table == LINKING else SCHEMAS[table], found)
+        for table, found in rows.items()
+    }
+
+
+def as_batch(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+    """Columns of rows.
+
+    >>> as_batch(pa.schema([("n", pa.int32()), ("s", pa.string())]), [{"n": 1}, {"s": "x"}]).to_pylist()
+    [{'n': 1, 's': None}, {'n': None, 's': 'x'}]
     """
-    return _encode(notes).encode("utf-8", "surrogatepass") if notes else b""
+    columns = [(field.name, field.type) for field in schema]
+    arrays = [_array([row.get(name) for row in rows], kind) for name, kind in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def decode_notes(data: bytes) -> list[list[Any]]:
-    """The notes again.
+def encode_batch(batch: pa.RecordBatch) -> bytes:
+    """A batch with the names and types of its columns; `decode_batch` reads it back."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
-    >>> decode_notes(b'[["errors",1,"dns",null]]'), decode_notes(b"")
-    ([['errors', 1, 'dns', None]], [])
+
+def decode_batch(data: bytes) -> pa.RecordBatch:
+    """What `encode_batch` wrote; ValueError for anything else.
+
+    >>> decode_batch(encode_batch(as_batch(LINKING_SCHEMA, [{"source": 7}])))["source"].to_pylist()
+    [7]
     """
-    if not data:
-        return []
-    notes: list[list[Any]]
-    notes, _ = _decode(data.decode("utf-8", "surrogatepass"))
-    return notes
+    with pa.ipc.open_stream(data) as stream:
+        batch = stream.read_next_batch()
+    batch.validate(full=True)
+    return batch
+
+
+def micros(time: float) -> int:
+    """A time in microseconds: the same one as the WARC-Date of the exchange."""
+    part, whole = modf(time)
+    return int(whole) * 1_000_000 + round(part * 1e6)
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except UnicodeEncodeError:  # a text with half a surrogate pair is not UTF-8
+        return pa.array([_whole(value) for value in values], kind)
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    return [_whole(each) for each in value] if isinstance(value, list) else value

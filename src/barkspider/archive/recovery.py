@@ -1,7 +1,7 @@
 """Bringing an archive back to what its journal knows, after the process or the machine died.
 
     state of the last commit ─┐
-    places in the journal ────┴─► count_kept ─► journal, cut there ─► recover ─► ArchiveWriter ─► add_notes
+    places in the journal ────┴─► count_kept ─► journal, cut there ─► recover ─► ArchiveWriter ─► add
 
 Tables go back to the last commit, WARC files to the last journalled place; rows of later outcomes come from the
 journal again. Each step may be interrupted and begun anew.
@@ -25,6 +25,27 @@ from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import MANIFEST
 
 SERIES = ("pages", "robots")
+
+
+class Committed(NamedTuple):
+    """What an archive puts into a checkpoint: the last write of each table, the place of each series of WARC files."""
+
+    tables: dict[str, int]
+    places: dict[str, Place]
+
+    @classmethod
+    def read(cls, state: Mapping[str, Any]) -> Committed:
+        """From what `as_dict` gave."""
+        try:
+            tables = {name: int(last) for name, last in state["tables"].items()}
+            places = {name: (str(file), int(end)) for name, (file, end) in state["places"].items()}
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise StorageError(f"the state of the archive is damaged: {error!r}") from error
+        return cls(tables, {prefix: places.get(prefix, NOWHERE) for prefix in SERIES})
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a manifest."""
+        return self._asdict()
 
 
 class Recovered(NamedTuple):
@@ -62,7 +83,7 @@ def recover(
     `state` is what `ArchiveWriter.prepare` gave for the last commit. Without any, nothing was ever committed,
     and all tables go. WARC files left open are completed, and each has its index.
     """
-    tables = None if state is None else {name: int(last) for name, last in state["tables"].items()}
+    tables = None if state is None else Committed.read(state).tables
     if tables is None:  # what was derived from rows that go, goes first
         env.remove(folder / DIGESTS / MANIFEST)
     for name in SCHEMAS:
@@ -120,8 +141,7 @@ def _record_ends(env: Env, path: Path, place: int) -> Iterator[int]:
 
 
 def _places(state: Mapping[str, Any] | None) -> dict[str, Place]:
-    known = state["places"] if state else {}
-    return {prefix: (known[prefix][0], known[prefix][1]) if prefix in known else NOWHERE for prefix in SERIES}
+    return Committed.read(state).places if state else dict.fromkeys(SERIES, NOWHERE)
 
 
 def _cut_series(env: Env, folder: Path, prefix: str, place: Place) -> None:

@@ -1,14 +1,9 @@
-"""Rows on their way to a table: gathered in RAM as columns, written as whole files by a thread.
-
-Turning Python values into columns holds the GIL, so it is done on the caller's thread, a thousand rows at a
-time (a few milliseconds); what the thread does with columns does not.
-"""
+"""Rows on their way to a table: batches of columns, gathered in RAM and written as whole files by a thread."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +12,6 @@ import pyarrow as pa
 from barkspider.archive.tables import TableFolder
 from barkspider.core.batch import UrlBatch
 from barkspider.core.settings import Archive
-
-_ROWS = 1000  # that become columns at a time
-_LINKS = 8000
 
 
 class RowBuffer:
@@ -31,24 +23,24 @@ class RowBuffer:
         self._bytes = 0
         self._since = -1.0  # when the first row came that waits; -1 when none does
         self._writing: Future[None] | None = None
-        self._rows: list[tuple[Any, ...]] = []
 
-    def add(self, row: tuple[Any, ...]) -> None:
-        """Add a row. Raises what went wrong with rows before it, if anything did."""
-        self._rows.append(row)
-        if len(self._rows) >= _ROWS:
-            self._gather()
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add rows. Raises what went wrong with rows before them, if anything did."""
+        if len(batch):
+            self._batches.append(batch)
+            self._bytes += batch.nbytes
+            if self._bytes >= self._settings.table_memory:
+                self.write()
 
     def tick(self, now: float) -> None:
         """Write what has waited long enough."""
         if self._since < 0:
-            self._since = now if self._waiting() else -1.0
+            self._since = now if self._batches else -1.0
         elif now - self._since >= self._settings.table_interval:
             self.write()
 
     def write(self) -> None:
         """Begin to write all rows; waits for the file before, if that is not yet done."""
-        self._gather(write=False)
         self.wait()
         batches, self._batches, self._bytes, self._since = self._batches, [], 0, -1.0
         if batches:
@@ -70,34 +62,14 @@ class RowBuffer:
             writing.result()
 
     def _write(self, batches: list[pa.RecordBatch]) -> None:
-        self._table.write(pa.Table.from_batches(batches, self._table.schema))
-
-    def _waiting(self) -> bool:
-        return bool(self._rows or self._batches)
-
-    def _columns(self) -> pa.RecordBatch | None:
-        """The rows that wait as columns, and forget them."""
-        rows, self._rows = self._rows, []
-        if not rows:
-            return None
-        columns = zip(*rows, strict=True)
-        fields = zip(columns, self._table.schema, strict=True)
-        arrays = [_array(column, field.type) for column, field in fields]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._table.schema)
-
-    def _gather(self, write: bool = True) -> None:
-        batch = self._columns()
-        if batch is not None:
-            self._batches.append(batch)
-            self._bytes += batch.nbytes
-        if write and self._bytes >= self._settings.table_memory:
-            self.write()
+        # In one piece: Parquet's writer would go through the columns batch by batch.
+        self._table.write(pa.Table.from_batches(batches, self._table.schema).combine_chunks())
 
 
 class LinkBuffer(RowBuffer):
-    """The links of pages, which come as whole columns.
+    """The links of pages, which come as packed rows.
 
-    `domain_of` gives the pay-level domain of a URL; it is asked once for each domain of a few hundred pages.
+    `domain_of` gives the pay-level domain of a URL; it is asked once for each domain of a harvest.
     """
 
     def __init__(
@@ -109,54 +81,44 @@ class LinkBuffer(RowBuffer):
     ) -> None:
         super().__init__(table, settings, pool)
         self._domain_of = domain_of
-        self._pages: list[tuple[int, str, UrlBatch, Mapping[str, str]]] = []
-        self._links = 0
 
-    def add_links(self, source: int, domain: str, links: UrlBatch, anchors: Mapping[str, str]) -> None:
-        """Add the links of a page, which has this key and lies in this domain; `anchors` are texts by URL."""
-        if len(links):
-            self._pages.append((source, domain, links, anchors))
-            self._links += len(links)
-            if self._links >= _LINKS:
-                self._gather()
-
-    def _waiting(self) -> bool:
-        return bool(self._pages or self._batches)
-
-    def _columns(self) -> pa.RecordBatch | None:
-        pages, self._pages, self._links = self._pages, [], 0
-        if not pages:
-            return None
-        batches = [links for _, _, links, _ in pages]
-        counts = np.array([len(links) for links in batches])
-        sources = np.repeat(np.array([source for source, _, _, _ in pages], np.uint64), counts)
-        own = pa.array([domain for _, domain, _, _ in pages]).take(
-            pa.array(np.repeat(np.arange(len(pages)), counts))
-        )
-        urls = UrlBatch.join(batches).url.to_arrow().cast(pa.string())
-        targets = np.concatenate([links.key for links in batches])
-        anchors = pa.concat_arrays([_anchors(links, texts) for _, _, links, texts in pages])
-        return pa.RecordBatch.from_arrays(
-            [pa.array(sources), pa.array(targets), own, self._domains(batches, urls), urls, anchors],
-            schema=self._table.schema,
+    def add_links(self, linking: pa.RecordBatch, links: UrlBatch) -> None:
+        """Add the links of some pages; `linking` says whose they are (`notes.LINKING`)."""
+        counts = linking["count"].to_numpy()
+        if not counts.sum():
+            return
+        pages = np.repeat(np.arange(len(linking)), counts)
+        within = np.arange(len(pages)) - np.repeat(np.cumsum(counts) - counts, counts)
+        chosen = linking["first"].to_numpy()[pages] + within
+        if len(chosen) < len(links):
+            links = links.take(chosen)
+        urls = links.url.to_arrow().cast(pa.string())
+        self.add(
+            pa.RecordBatch.from_arrays(
+                [
+                    linking["source"].take(pages),
+                    pa.array(links.key),
+                    linking["source_domain"].take(pages),
+                    self._domains(links.pld_key, urls),
+                    urls,
+                    _anchors(linking["anchors"], counts),
+                ],
+                schema=self._table.schema,
+            )
         )
 
-    def _domains(self, batches: list[UrlBatch], urls: pa.StringArray) -> pa.StringArray:
-        keys: npt.NDArray[np.uint64] = np.concatenate([links.pld_key for links in batches])
+    def _domains(self, keys: npt.NDArray[np.uint64], urls: pa.StringArray) -> pa.StringArray:
         _, first, which = np.unique(keys, return_index=True, return_inverse=True)
         names = [self._domain_of(urls[place].as_py()) for place in first.tolist()]
         return pa.array(names).take(pa.array(which))
 
 
-def _anchors(links: UrlBatch, texts: Mapping[str, str]) -> pa.StringArray:
-    if not texts:
-        return pa.nulls(len(links), pa.string())
-    return _array(tuple(texts.get(url.decode()) for url in links.url.tolist()), pa.string())
-
-
-def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
-    try:
-        return pa.array(values, kind)
-    except UnicodeEncodeError:  # a text with half a surrogate pair is not UTF-8
-        whole = [value if value is None else value.encode("utf-8", "replace").decode() for value in values]
-        return pa.array(whole, kind)
+def _anchors(texts: pa.ListArray, counts: npt.NDArray[np.uint32]) -> pa.StringArray:
+    """The texts of all links one behind the other; null where a page has none."""
+    if texts.null_count == len(texts):
+        return pa.nulls(int(counts.sum()), pa.string())
+    pieces = [
+        pa.nulls(count, pa.string()) if each.values is None else each.values
+        for each, count in zip(texts, counts.tolist(), strict=True)
+    ]
+    return pa.concat_arrays(pieces)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from math import modf
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from barkspider.archive import cdxj
-from barkspider.archive.notes import decode_notes, encode_notes
-from barkspider.archive.recovery import SERIES, Recovered
+from barkspider.archive.notes import LINKING, Note, micros
+from barkspider.archive.recovery import SERIES, Committed, Recovered
 from barkspider.archive.rows import LinkBuffer, RowBuffer
 from barkspider.archive.tables import TableFolder, open_table
 from barkspider.archive.warc import NOWHERE, Original, Place, Stored, WarcWriter
@@ -42,8 +43,8 @@ class Fetched(NamedTuple):
 class Facts(NamedTuple):
     """What reading a page has shown. `media_type` is what the bytes are, whatever the server says.
 
-    `links_cut` and `body_cut` say that there were more links, or more of the page, than were read; `anchors` are
-    texts of links by URL.
+    `links_cut` and `body_cut` say that there were more links, or more of the page, than were read; `links` are their
+    URLs, None when they do not count.
     """
 
     media_type: str = ""
@@ -54,29 +55,30 @@ class Facts(NamedTuple):
     simhash: int | None = None
     links_cut: bool = False
     body_cut: bool = False
-    links: UrlBatch | None = None
-    anchors: Mapping[str, str] | None = None
+    links: Sequence[bytes] | None = None
 
 
 class ArchiveWriter:
     """Writes the archive of one crawl process. One thread uses it; another, its own, writes tables.
 
-    Exchanges are written when they are kept. What is to be said about them in tables is only noted: the caller
-    takes the notes of each outcome, keeps them in its journal, and gives them back once the outcome counts, or
-    again after a crash. So a row is in a table once, whatever happened.
+    Exchanges are written when they are kept. What is to be said about them in tables is returned as a note: the
+    caller keeps it in its journal, and gives it back as part of a batch once the outcome counts, or again after a
+    crash. So a row is in a table once, whatever happened.
 
     As a structure of a `Store` it commits the rows added so far. Before `close` there should be a commit:
     files of rows that are not committed are not merged, and nothing is derived from them. Whatever the disk
     refused is raised as `StorageError` by this or a later call.
 
     >>> import tempfile
+    >>> from barkspider.archive import batches_of
+    >>> from barkspider.core.batch import NO_URLS
     >>> folder = Path(tempfile.mkdtemp())
     >>> archive = ArchiveWriter(Env(), folder, Settings(), {})
     >>> fetched = Fetched("http://example.com/", "192.0.2.1", b"GET /", b"HTTP/1.1 200 OK", "", 1e9, 0.5)
     >>> row = UrlRow(1, 2, 3, 0, 0, 0, 0, b"http://example.com/")
-    >>> archive.describe_page(row, fetched, archive.keep_page(fetched), "ok", Facts(title="An example"))
-    >>> notes, place = archive.take_notes(), archive.places()["pages"]
-    >>> archive.add_notes(notes, links=None)
+    >>> note = archive.describe_page(row, fetched, archive.keep_page(fetched), "ok", Facts(title="An example"))
+    >>> batches, place = batches_of([note]), archive.places()["pages"]
+    >>> archive.add(batches, links=NO_URLS)
     >>> archive.close()
     >>> open_table(Env(), folder, "pages").read()["title"].to_pylist()
     ['An example']
@@ -99,7 +101,6 @@ class ArchiveWriter:
             name: WarcWriter(env, folder, name, settings.archive, info, places.get(name, NOWHERE))
             for name in SERIES
         }
-        self._notes: list[tuple[Any, ...]] = []
         self._domains = Domains(settings.url.private_suffixes)
         self._host_facts = lru_cache(65_536)(self._find_host_facts)
         # One thread, so that each table has one writer; it runs only while there is something to write.
@@ -108,7 +109,7 @@ class ArchiveWriter:
         self._links = LinkBuffer(self._table("links"), self._settings, self._pool, self._domain_of)
         # The last write of each table; None: nothing was ever committed, so nobody can go back to it.
         self._committed = recovered.tables if recovered else None
-        self._prepared: Mapping[str, int] = {}
+        self._prepared: dict[str, int] = {}
         self._synced = -1.0
 
     def keep_page(self, fetched: Fetched) -> Stored:
@@ -118,7 +119,7 @@ class ArchiveWriter:
     def keep_unchanged(self, fetched: Fetched, original: Original) -> Stored:
         """Write the exchange of a page whose server says, by 304, that an earlier answer is still valid.
 
-        `describe_page` then notes it, with the outcome `unchanged`.
+        `describe_page` then describes it, with the outcome `unchanged`.
         """
         return self._warcs["pages"].write_unchanged(
             fetched.url, fetched.request, fetched.response, fetched.address, fetched.time, original
@@ -132,75 +133,55 @@ class ArchiveWriter:
         outcome: str,
         facts: Facts,
         redirect: str = "",
-    ) -> None:
-        """Note what became of a page: `outcome` is ok, redirect, or a failure such as http_404."""
-        links = facts.links
-        self._notes.append(
-            (
-                "pages",
-                row.key,
-                fetched.url,
-                stored.url_key,
-                *_fetch_columns(fetched, stored, outcome, redirect),
-                facts.media_type or None,
-                facts.charset or None,
-                facts.languages or None,
-                stored.revisit,
-                row.parent or None,
-                row.depth,
-                row.hops,
-                row.tries,
-                len(links) if links is not None else 0,
-                facts.links_cut,
-                facts.body_cut,
-                facts.title or None,
-                facts.description or None,
-                facts.simhash,
-            )
-        )
-        if links is not None and self._settings.links:
-            self._notes.append(("links", row.key, self._domain_of(fetched.url), dict(facts.anchors or {})))
+    ) -> Note:
+        """What became of a page, for the table `pages`: `outcome` is ok, redirect, or a failure such as http_404."""
         if self._settings.metadata:
-            fields = _metadata(row, fetched, outcome, links)
+            fields = _metadata(row, fetched, outcome, facts.links)
             self._warcs["pages"].write_metadata(fetched.url, stored, fetched.time, fields)
+        return Note(
+            "pages",
+            {
+                "key": row.key,
+                **self._fetch_columns(fetched, stored, outcome, redirect),
+                "content_mime_detected": facts.media_type or None,
+                "content_charset": facts.charset or None,
+                "content_languages": facts.languages or None,
+                "revisit": stored.revisit,
+                "parent": row.parent or None,
+                "depth": row.depth,
+                "hops": row.hops,
+                "tries": row.tries,
+                "links": len(facts.links or ()),
+                "links_cut": facts.links_cut,
+                "body_cut": facts.body_cut,
+                "title": facts.title or None,
+                "description": facts.description or None,
+                "simhash": facts.simhash,
+            },
+        )
 
-    def keep_robots(self, origin: str, fetched: Fetched, outcome: str, redirect: str = "") -> Stored:
-        """Write the exchange of a robots.txt of this origin, and note it."""
+    def describe_links(self, row: UrlRow, anchors: Sequence[str | None] | None = None) -> Note | None:
+        """That the links of a page, with these texts, belong into the table `links`; None if there is no such table.
+
+        Where they lie among the links of the harvest (`first`, `count`) is for the caller to add.
+        """
+        if not self._settings.links:
+            return None
+        domain = self._domain_of(row.url.decode())
+        return Note(LINKING, {"source": row.key, "source_domain": domain, "anchors": anchors})
+
+    def keep_robots(self, origin: str, fetched: Fetched, outcome: str, redirect: str = "") -> Note:
+        """Write the exchange of a robots.txt of this origin; what is to be said of it in the table `robots`."""
         stored = self._keep("robots", fetched)
-        columns = _fetch_columns(fetched, stored, outcome, redirect)
-        self._notes.append(("robots", origin, fetched.url, stored.url_key, *columns))
-        return stored
+        return Note("robots", {"origin": origin, **self._fetch_columns(fetched, stored, outcome, redirect)})
 
-    def note_error(
-        self,
-        time: float,
-        what: str,
-        outcome: str,
-        host: str,
-        url: str = "",
-        key: int | None = None,
-        tries: int = 0,
-    ) -> None:
-        """Note what came to nothing: `what` is page, robots or dns."""
-        self._notes.append(("errors", _micros(time), what, outcome, key, url or None, host, tries))
-
-    def take_notes(self) -> bytes:
-        """What was noted since the last call, for `add_notes`; b"" when nothing was."""
-        notes, self._notes = self._notes, []
-        return encode_notes(notes)
-
-    def add_notes(self, notes: bytes, links: UrlBatch | None) -> None:
-        """Put into the tables what was noted about an outcome; `links` are those of its page."""
-        for note in decode_notes(notes):
-            table = note[0]
-            if table == "links":
-                _, source, domain, anchors = note
-                assert links is not None, "an outcome whose links are noted has them"
-                self._links.add_links(source, domain, links, anchors)
-            elif table == "errors":
-                self._rows[table].add(tuple(note[1:]))
-            else:  # what follows from the URL, the second value, comes behind its key
-                self._rows[table].add((*note[1:4], *self._url_columns(note[2]), *note[4:]))
+    def add(self, batches: Mapping[str, pa.RecordBatch], links: UrlBatch) -> None:
+        """Put into the tables what was noted about a harvest; `links` are those of its pages."""
+        for name, buffer in self._rows.items():
+            if name in batches:
+                buffer.add(batches[name])
+        if LINKING in batches:
+            self._links.add_links(batches[LINKING], links)
 
     def places(self) -> dict[str, Place]:
         """For pages and robots, the WARC file that was written to last and its size by now."""
@@ -239,7 +220,7 @@ class ArchiveWriter:
         for buffer in self._buffers().values():
             buffer.wait()
         self._prepared = self._last_writes()
-        return {"tables": self._prepared, "places": self.places()}
+        return Committed(self._prepared, self.places()).as_dict()
 
     def committed(self) -> None:
         """What was prepared is committed: its files may be merged."""
@@ -306,40 +287,42 @@ class ArchiveWriter:
         name = host.rstrip(".")
         return self._domains.pay_level(host), None if is_address(host) else name.rpartition(".")[2]
 
-    def _url_columns(self, url: str) -> tuple[Any, ...]:
-        scheme, host, port, target = split(url)
+    def _fetch_columns(self, fetched: Fetched, stored: Stored, outcome: str, redirect: str) -> dict[str, Any]:
+        """What the tables of pages and of robots.txt have in common."""
+        scheme, host, port, target = split(fetched.url)
         domain, top = self._host_facts(host)
         path, mark, query = target.partition("?")
-        return scheme, host, domain, top, port, path, query if mark else None
+        return {
+            "url": fetched.url,
+            "url_surtkey": stored.url_key,
+            "url_protocol": scheme,
+            "url_host_name": host,
+            "url_host_registered_domain": domain,
+            "url_host_tld": top,
+            "url_port": port,
+            "url_path": path,
+            "url_query": query if mark else None,
+            "fetch_time": micros(fetched.time),
+            "fetch_seconds": fetched.seconds,
+            "fetch_status": stored.status,
+            "fetch_redirect": redirect or None,
+            "outcome": outcome,
+            "content_digest": stored.digest or None,
+            "content_length": stored.size,
+            "content_mime_type": stored.media_type or None,
+            "content_truncated": fetched.truncated or None,
+            "warc_filename": stored.file,
+            "warc_record_offset": stored.offset,
+            "warc_record_length": stored.end - stored.offset,
+        }
 
 
 _ROW_TABLES = ("pages", "robots", "errors")
 
 
-def _micros(time: float) -> int:
-    """To the same microsecond as the WARC-Date of the exchange."""
-    part, whole = modf(time)
-    return int(whole) * 1_000_000 + round(part * 1e6)
-
-
-def _fetch_columns(fetched: Fetched, stored: Stored, outcome: str, redirect: str) -> tuple[Any, ...]:
-    return (
-        _micros(fetched.time),
-        fetched.seconds,
-        stored.status,
-        redirect or None,
-        outcome,
-        stored.digest or None,
-        stored.size,
-        stored.media_type or None,
-        fetched.truncated or None,
-        stored.file,
-        stored.offset,
-        stored.end - stored.offset,
-    )
-
-
-def _metadata(row: UrlRow, fetched: Fetched, outcome: str, links: UrlBatch | None) -> list[tuple[str, str]]:
+def _metadata(
+    row: UrlRow, fetched: Fetched, outcome: str, links: Sequence[bytes] | None
+) -> list[tuple[str, str]]:
     """Named as Heritrix names them: L is a link, R a redirect."""
     fields = [
         ("hopsFromSeed", "L" * row.depth + "R" * row.hops),
@@ -347,6 +330,4 @@ def _metadata(row: UrlRow, fetched: Fetched, outcome: str, links: UrlBatch | Non
         ("fetchPhasesMs", " ".join(f"{name}={1000 * part:.1f}" for name, part in fetched.phases.items())),
         ("outcome", outcome),
     ]
-    if links is not None:
-        fields += [("outlink", url.decode()) for url in links.url.tolist()]
-    return fields
+    return fields + [("outlink", url.decode()) for url in links or ()]

@@ -71,7 +71,7 @@ async def _run(
 ) -> Statistics:
     job = await make()
     try:
-        crawl = Crawl(job)
+        crawl = Crawl.open(job)
         if job.resumed:
             console.print(
                 f"going on: {crawl.replayed:,} outcomes since the last checkpoint were applied again"

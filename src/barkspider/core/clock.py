@@ -18,6 +18,24 @@ class Clock(Protocol):
         ...
 
 
+class SteadyClock:
+    """The frontier's time: about that of the wall, so that it goes on across restarts, but it does not jump when the
+    machine's clock is set.
+
+    >>> clock = SteadyClock(SystemClock())
+    >>> clock.now() <= clock.now()
+    True
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._offset = clock.wall() - clock.monotonic()
+
+    def now(self) -> float:
+        """Seconds since 1970."""
+        return self._clock.monotonic() + self._offset
+
+
 class SystemClock:
     """The machine's clocks.
 

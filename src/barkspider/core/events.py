@@ -193,8 +193,8 @@ class Frontier(Protocol):
         """
         ...
 
-    def replay(self, time: float, outcome: Outcome) -> None:
-        """Take an outcome of an earlier run, which a journal kept, of that time: all of them before the first step."""
+    def replay(self, time: float, outcomes: Sequence[Outcome]) -> None:
+        """Take the outcomes of a step of an earlier run, which a journal kept, of that time: all before the first step."""
         ...
 
     def hold(self) -> None:

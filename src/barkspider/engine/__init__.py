@@ -1,10 +1,16 @@
 """The crawl as a whole: the one room that knows the order of the stages.
 
-`loop` runs a crawl and `work` does what it says; `ledger` makes it survive with a journal of `outcomes` and
-checkpoints, which `cookies` are a part of; `links` and `reading` turn responses into outcomes, `job` is the folder on
-disk, `control` how a crawl is spoken to, `statistics` what people see, `preflight` what is done before anything starts,
-`blocking` all of it in one call, `stored` a job read back and `redirecting` who in it only leads elsewhere; `recrawl`
-gives a job its old pages to fetch again, `earlier` finds what is stored of them.
+    job ─► recovery: parts of a crawl ─► loop ─► work: fetch ─► reading ─► harvest ─► ledger ─► frontier, tables
+
+`loop` runs a crawl and `work` does what its frontier says; `reading` and `links` turn responses into what a `harvest` takes
+in, `outcomes` are its rows in the journal. `ledger` makes the crawl survive with a journal of harvests and checkpoints;
+`checkpointer` says when these are made, `checkpoint` what they hold, `recovery` is the way back from them; `cookies` are kept
+with them. `job` is the folder on disk and `folder` how it is told from others, `control` how a crawl is spoken to,
+`statistics` what people see, `preflight` what is done before anything starts, `blocking` all of it in one call.
+
+Jobs that no crawl runs on: `stored` reads one back, `verify` checks it, `adding` gives it URLs, `recrawl` its old pages to
+fetch again, `earlier` finds what is stored of these, `redirecting` the domains that only lead elsewhere. `explain` is one
+fetch in all its steps.
 """
 
 from importlib import import_module

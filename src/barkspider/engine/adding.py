@@ -9,10 +9,10 @@ from pathlib import Path
 
 from barkspider.core.batch import UrlBatch
 from barkspider.core.events import Seeds
+from barkspider.engine.harvest import Harvest
 from barkspider.engine.job import Job
 from barkspider.engine.ledger import Ledger
 from barkspider.engine.links import LinkMaker
-from barkspider.engine.outcomes import Entry
 from barkspider.storage.env import Env
 
 
@@ -29,11 +29,10 @@ def add_to_stopped(folder: Path, seeds: Sequence[str]) -> None:
 def write_seeds(job: Job, make: Callable[[LinkMaker], Iterable[UrlBatch]]) -> None:
     """Write batches of URLs to the journal of a job that is held, each as soon as it is made."""
     ledger = Ledger(job.env, job.path)
-    for _ in ledger.entries():  # the journal is written to behind its last record
-        pass
+    ledger.read_to_end()  # the journal is written to behind its last record
     links = LinkMaker(job.settings, job.seeds(), time.time)
     # A job that was killed before its first record has not taken the seeds that it was made with.
     batches = [links.seeds()] if ledger.is_new else []
     for batch in chain(batches, make(links)):
-        ledger.write([Entry(time.time(), Seeds(batch), b"", {}, ledger.tally)])
+        ledger.write(Harvest(time.time(), [Seeds(batch)], tally=ledger.tally))
     ledger.close()

@@ -56,7 +56,7 @@ def _blocking(run: Callable[[], Coroutine[Any, Any, Statistics]]) -> Statistics:
 
 async def _run(job: Job) -> Statistics:
     try:
-        crawl = Crawl(job)
+        crawl = Crawl.open(job)
         statistics = await crawl.run()
     finally:
         job.close()

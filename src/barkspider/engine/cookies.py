@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from barkspider.core.events import FetchRobots, PageFetched, RobotsFetched
+from barkspider.engine.harvest import Harvest
 from barkspider.fetch import CookieJar
 from barkspider.storage.env import Env
 from barkspider.storage.store.snapshot import Snapshot
@@ -26,11 +27,13 @@ class KeptCookies:
         if state is not None:
             jar.load(self._snapshot.read()[1][_SITES])
 
-    def replay(self, time: float, outcome: PageFetched | RobotsFetched) -> None:
-        """Take the cookies of an outcome of an earlier run."""
-        asked = outcome.asked
-        url = asked.url if isinstance(asked, FetchRobots) else asked.row.url.decode()
-        self._jar.take(split(url), outcome.cookies, time)
+    def replay(self, harvest: Harvest) -> None:
+        """Take the cookies of an earlier run."""
+        for outcome in harvest.outcomes:
+            if isinstance(outcome, (PageFetched, RobotsFetched)) and outcome.cookies:
+                asked = outcome.asked
+                url = asked.url if isinstance(asked, FetchRobots) else asked.row.url.decode()
+                self._jar.take(split(url), outcome.cookies, harvest.time)
 
     def prepare(self) -> dict[str, Any]:
         """See `core.events.Structure`."""

@@ -12,6 +12,7 @@ from typing import Any
 from barkspider.core.errors import JobError, StorageError
 from barkspider.core.load import change_settings, dump_settings, load_settings, replace
 from barkspider.core.settings import Settings
+from barkspider.engine.checkpoint import check_format
 from barkspider.engine.folder import SETTINGS, check_job
 from barkspider.storage.env import Env, FolderLock
 
@@ -71,6 +72,7 @@ class Job:
         check_job(path)
         lock = _locked(path, env)
         try:
+            check_format(env, path)
             settings = load_settings(file=path / SETTINGS)
             changed = change_settings(settings, options)
             if changed != settings:

@@ -1,38 +1,36 @@
-"""What makes a crawl survive: one journal of outcomes, and checkpoints of everything else.
+"""What makes a crawl survive: one journal of harvests, and checkpoints of everything else.
 
-    outcome ─► WARC bytes ─► journal ─► applied: frontier, tables, counters ─ every minute ─► checkpoint
+    harvest ─► WARC bytes ─► journal ─► applied: frontier, tables, counters ─ every minute ─► checkpoint
 
-An outcome is applied only after its record has been handed to the operating system, and its record only after its
+A harvest is applied only after its record has been handed to the operating system, and its record only after its
 bytes in the archive: so whatever kills the process, each outcome is there as a whole or not at all. A checkpoint
-is one manifest over all structures (`storage.manifest`) that names the last record it knows of. After a crash the
+is one manifest over all structures (`storage.store`) that names the last record it knows of. After a crash the
 structures go back to it, the archive is cut to the last record, and the records behind it are applied again.
 """
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from barkspider.archive import Recovered, count_kept, recover
-from barkspider.core.errors import StorageError
 from barkspider.core.events import Structure
-from barkspider.engine.outcomes import Entry, Places, places_of
+from barkspider.engine.checkpoint import JOURNAL, Progress
+from barkspider.engine.harvest import Harvest, places_of
 from barkspider.storage.env import Env
 from barkspider.storage.store.journal import Journal
 from barkspider.storage.store.manifest import Store
 
-JOURNAL = "journal"
+_CLOCKS = 1.0  # seconds: a file system dates its files by a clock that is a little behind
 
 
 class Ledger:
     """The journal and the checkpoints of one job. One thread.
 
-    It is a `Structure` itself, without files: what the engine knows. Use: `recover` the archive, `entries` to the end,
-    `add` the structures, then `write` and `commit`.
+    It is a `Structure` itself, without files: what the engine knows (`Progress`). Use: `recover` the archive,
+    `harvests` to the end, `add` the structures, then `write` and `commit`.
     """
 
     name = "crawl"
@@ -41,12 +39,10 @@ class Ledger:
         """Goes back to the last checkpoint of the folder, which may be none."""
         self._env, self._folder = env, folder
         self._store = Store.open(env, folder)
-        self._state: dict[str, Any] = self._store.state(self.name) or {}
-        self._applied = int(self._state.get("sequence", 0))
-        self.tally: dict[str, Any] = self._state.get("tally", {})
-        self._extra: dict[str, Any] = {}
+        self.progress = Progress.read(self._store.state(self.name))
+        self.tally: Mapping[str, Any] = self.progress.tally
         self._settled = time.time()
-        self._journal = Journal(env, folder / JOURNAL, self._applied)
+        self._journal = Journal(env, folder / JOURNAL, self.progress.sequence)
         self._store.add(self)
 
     @property
@@ -54,15 +50,10 @@ class Ledger:
         """Whether nothing has ever been written."""
         return self._journal.last == 0
 
-    def progress(self) -> dict[str, int]:
-        """How many checkpoints there were, and the last outcome that the last one knows of."""
-        return {"number": self._store.number, "outcomes": self._applied}
-
     @property
-    def extra(self) -> dict[str, Any]:
-        """What the engine gave to the last checkpoint."""
-        found: dict[str, Any] = self._state.get("extra", {})
-        return found
+    def checkpoints(self) -> int:
+        """How many there were."""
+        return self._store.number
 
     def state(self, name: str) -> dict[str, Any] | None:
         """What the last checkpoint has of a structure."""
@@ -70,67 +61,60 @@ class Ledger:
 
     def recover(self, archive: Path) -> Recovered:
         """Bring the archive to the last record whose bytes it has; records behind that one are taken back."""
-        kept = self._store.state("kept")
-        ends = [
-            places_of(record)
-            for _, record in Journal(self._env, self._folder / JOURNAL, self._applied).tail()
-        ]
+        kept, applied = self._store.state("kept"), self.progress.sequence
+        ends = [places_of(record) for _, record in self._read_anew().tail()]
         whole = count_kept(self._env, archive, kept, ends)
         if whole < len(ends):
-            journal = Journal(self._env, self._folder / JOURNAL, self._applied)
+            journal = self._read_anew()
             for number, _ in journal.tail():
-                if number == self._applied + whole + 1:
+                if number == applied + whole + 1:
                     journal.cut()
                     break
-        last: Places = {}
+        last: dict[str, tuple[str, int]] = {}
         for places in ends[:whole]:
             last |= places
         return recover(self._env, archive, kept, last or None)
 
-    def entries(self) -> Iterator[Entry]:
-        """What happened since the last checkpoint, to be applied again."""
+    def harvests(self) -> Iterator[Harvest]:
+        """What came in since the last checkpoint, to be applied again."""
         for _, record in self._journal.tail():
-            entry = Entry.decode(record)
-            self.tally = entry.tally
-            yield entry
+            harvest = Harvest.decode(record)
+            self.tally = harvest.tally
+            yield harvest
+
+    def read_to_end(self) -> None:
+        """Go to the end of the journal, for whoever only writes."""
+        for _ in self.harvests():
+            pass
 
     def add(self, structure: Structure) -> None:
         """Include a structure in every checkpoint."""
         self._store.add(structure)
 
-    def write(self, entries: list[Entry]) -> None:
-        """Keep outcomes; when this returns they survive the end of the process."""
-        for entry in entries:
-            self._journal.append(entry.encode())
-            self.tally = entry.tally
+    def write(self, harvest: Harvest) -> None:
+        """Keep what came in; when this returns it survives the end of the process."""
+        self._journal.append(harvest.encode())
+        self.tally = harvest.tally
         self._journal.flush()
 
     def settle(self) -> None:
         """Let the disk take what was written since the last time this was called. Any thread."""
         since, self._settled = self._settled, time.time()
-        for folder, _, names in os.walk(self._folder):
-            for name in names:
-                path = Path(folder) / name
-                with suppress(OSError, StorageError):  # a file may have gone meanwhile
-                    if path.stat().st_mtime >= since - 1:
-                        self._env.settle(path)
+        self._env.settle(self._folder, since - _CLOCKS)
 
-    def commit(self, extra: dict[str, Any]) -> None:
-        """A checkpoint: all that was written has been applied."""
-        self._extra = extra
+    def commit(self, seconds: float, extended: list[str]) -> None:
+        """A checkpoint: all that was written has been applied. What the arguments are says `Progress`."""
+        last = self._journal.last
+        self.progress = Progress(
+            sequence=last, seconds=round(seconds, 3), extended=extended, tally=self.tally
+        )
         self._journal.sync()
         self._store.commit()
-        self._applied = self._journal.last
-        self._journal.checkpointed(self._applied)
+        self._journal.checkpointed(last)
 
     def prepare(self) -> dict[str, Any]:
         """See `core.events.Structure`."""
-        self._state = {
-            "sequence": self._journal.last,
-            "tally": self.tally,
-            "extra": self._extra,
-        }
-        return self._state
+        return self.progress.as_dict()
 
     def committed(self) -> None:
         """See `core.events.Structure`."""
@@ -138,3 +122,6 @@ class Ledger:
     def close(self) -> None:
         """Close the journal; all that was written stays."""
         self._journal.close()
+
+    def _read_anew(self) -> Journal:
+        return Journal(self._env, self._folder / JOURNAL, self.progress.sequence)

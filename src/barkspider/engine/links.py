@@ -6,10 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from barkspider.core.batch import UrlBatch
+from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.errors import UrlError
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
@@ -20,16 +24,30 @@ _MOST_DEPTH = 65_535  # what the column of depths holds
 _SEED_REDIRECT = int(Flag.SEED | Flag.REDIRECT)  # plain numbers: arithmetic on flags is slow
 
 
-class LinkMaker:
-    """Makes the URLs of one crawl. Runs on the loop: it holds the GIL.
+class Links(NamedTuple):
+    """URLs that were found together, in scope, with the keys of their hosts and domains: not yet rows of a batch."""
 
-    `refused` counts, by reason, the links that ended here and never reached the frontier.
-    """
+    urls: list[bytes]
+    hosts: list[int]
+    domains: list[int]
+    depths: list[int]
+    hops: int
+    flags: int
+    parent: int
+
+
+class LinkMaker:
+    """Makes the URLs of one crawl. Runs on the loop: it holds the GIL."""
 
     def __init__(
-        self, settings: Settings, seeds: Sequence[str], wall: Callable[[], float] = lambda: 0.0
+        self,
+        settings: Settings,
+        seeds: Sequence[str],
+        wall: Callable[[], float] = lambda: 0.0,
+        refused: Counter[str] | None = None,
     ) -> None:
-        """`wall` gives the time at which URLs are found, in seconds since 1970."""
+        """`wall` gives the time at which URLs are found, in seconds since 1970; `refused` counts, by reason, the links
+        that ended here and never reached the frontier."""
         self._wall = wall
         domains = self._domains = Domains(settings.url.private_suffixes)
         self._normalise = Normaliser(settings.url, domains)
@@ -37,7 +55,7 @@ class LinkMaker:
         self._from_site = settings.scope.depth_from == "site"
         self._seeds = [self._normalise(seed) for seed in seeds]
         self._scope = ScopeRules(settings.scope, domains, self._seeds)
-        self.refused: Counter[str] = Counter()
+        self.refused = Counter[str]() if refused is None else refused
         self.extended: list[str] = []  # what redirects of seeds and seeds given later added to the scope
         self._linking: dict[int, str] = {}  # domains of the last pages that had links, by the pages' keys
 
@@ -55,14 +73,14 @@ class LinkMaker:
 
     def seeds(self) -> UrlBatch:
         """The seeds, those in scope."""
-        return self._batch(self._seeds, [0] * len(self._seeds), 0, int(Flag.SEED))
+        return self.batch([self._in_scope(self._seeds, [0] * len(self._seeds), 0, int(Flag.SEED))])
 
     def more_seeds(self, seeds: Sequence[str]) -> UrlBatch:
         """Further seeds, which extend the scope."""
         urls = [self._normalise(seed) for seed in seeds]
         for url in urls:
             self.extend(url)
-        return self._batch(urls, [0] * len(urls), 0, int(Flag.SEED))
+        return self.batch([self._in_scope(urls, [0] * len(urls), 0, int(Flag.SEED))])
 
     def again(self, pages: pa.RecordBatch) -> UrlBatch:
         """Pages to be fetched once more, as the table of pages has them (key, url, depth, parent).
@@ -84,10 +102,10 @@ class LinkMaker:
 
     def links(
         self, hrefs: Iterable[str], base: str, page: UrlRow, requisites: Sequence[str] = ()
-    ) -> UrlBatch:
-        """The links of a page as a batch without repetitions; `base` is what they are relative to.
+    ) -> list[Links]:
+        """The links of a page without repetitions; `base` is what they are relative to.
 
-        `requisites` are what the page needs to be shown: they lie as deep as the page itself.
+        `requisites` are what the page needs to be shown: they lie as deep as the page itself, and come first.
         """
         urls = self._normalise.many(hrefs, parse(base), self.refused)
         depths = [page.depth + 1] * len(urls)
@@ -95,12 +113,30 @@ class LinkMaker:
             here = split(page.url.decode()).host
             depths = [page.depth + 1 if split(url).host == here else 0 for url in urls]
         self._remember(page)
-        batch = self._batch(urls, depths, 0, 0, page.key)
-        if not requisites:
-            return batch
-        needed = self._normalise.many(requisites, parse(base), self.refused)
-        also = self._batch(needed, [page.depth] * len(needed), 0, int(Flag.REQUISITE), page.key)
-        return UrlBatch.join([also, batch])
+        found = [self._in_scope(urls, depths, 0, 0, page.key)]
+        if requisites:
+            needed = self._normalise.many(requisites, parse(base), self.refused)
+            depths = [page.depth] * len(needed)
+            found.insert(0, self._in_scope(needed, depths, 0, int(Flag.REQUISITE), page.key))
+        return found
+
+    def batch(self, links: Sequence[Links]) -> UrlBatch:
+        """Links of any number of pages as rows, in their order."""
+        if not links:
+            return NO_URLS
+        urls = list(chain.from_iterable(each.urls for each in links))
+        counts = [len(each.urls) for each in links]
+        return UrlBatch.of(
+            urls,
+            key=self._keys.column(urls),
+            host_key=_column((each.hosts for each in links), len(urls)),
+            pld_key=_column((each.domains for each in links), len(urls)),
+            depth=_column((each.depths for each in links), len(urls)),
+            hops=np.repeat([each.hops for each in links], counts),
+            flags=np.repeat([each.flags for each in links], counts),
+            parent=np.repeat(np.array([each.parent for each in links], np.uint64), counts),
+            found=int(self._wall()),
+        )
 
     def anchors(self, texts: Mapping[str, str], base: str) -> dict[str, str]:
         """Texts of links by their URLs."""
@@ -133,13 +169,13 @@ class LinkMaker:
             self.refused[error.reason] += 1
             return None
         flags = int((source.flags & Flag.SEED) | Flag.REDIRECT)
-        batch = self._batch([url], [source.depth], min(source.hops + 1, 255), flags, source.key)
-        if not len(batch):
+        found = self._in_scope([url], [source.depth], min(source.hops + 1, 255), flags, source.key)
+        if not found.urls:
             return None
         if flags & Flag.SEED:
             self.extend(url)
         exact = str(written.with_fragment(None).with_username("").with_password(None))
-        return batch.rows()[0], exact.encode()
+        return self.batch([found]).rows()[0], exact.encode()
 
     def extend(self, url: str) -> None:
         """Take a site into scope: a seed leads there, or it is a seed itself."""
@@ -147,8 +183,8 @@ class LinkMaker:
         self._place.cache_clear()
         self.extended.append(url)
 
-    def _batch(self, urls: list[str], depths: list[int], hops: int, flags: int, parent: int = 0) -> UrlBatch:
-        """The URLs that are in scope, with their keys."""
+    def _in_scope(self, urls: list[str], depths: list[int], hops: int, flags: int, parent: int = 0) -> Links:
+        """The URLs that are in scope."""
         scope, from_seed = self._scope, flags == _SEED_REDIRECT
         # The links of a page lie at a few origins: what depends on these alone is found once for each.
         places = [url[: url.find("/", 8)] for url in urls]
@@ -173,14 +209,8 @@ class LinkMaker:
         hosts, domains = [known[place][0] for place in places], [known[place][1] for place in places]
         if deepest > _MOST_DEPTH:
             depths = [min(depth, _MOST_DEPTH) for depth in depths]
-        return UrlBatch.of(
-            texts,
-            key=self._keys.column(texts),
-            host_key=hosts,
-            pld_key=domains,
-            depth=depths,
-            hops=hops,
-            flags=flags,
-            parent=parent,
-            found=int(self._wall()),
-        )
+        return Links(texts, hosts, domains, depths, hops, flags, parent)
+
+
+def _column(parts: Iterable[list[int]], count: int) -> npt.NDArray[np.uint64]:
+    return np.fromiter(chain.from_iterable(parts), np.uint64, count)

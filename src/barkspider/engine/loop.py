@@ -1,6 +1,8 @@
-"""The loop: ask the frontier what to do, do it, tell it what happened.
+"""The loop: ask the frontier what to do, do it, tell it what came of it.
 
-    frontier.step ─► instructions ─► work (fetch, archive, links) ─► journal ─► outcomes ─► frontier.step
+    frontier.step ─► instructions ─► work: fetch ─► what has arrived ─► work: read ─► Harvest ─┐
+          ▲                                                                                    │
+          └────────────────────── outcomes ◄─ tables ◄─ journal ◄─ WARC bytes ◄────────────────┘
 
 Only this room knows the order of the stages. Everything here runs on one asyncio loop.
 """
@@ -9,29 +11,25 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 
-from barkspider.archive import ArchiveWriter
 from barkspider.core.clock import Clock, SystemClock
 from barkspider.core.errors import StorageError
-from barkspider.core.events import Frontier, HostResolved, Instruction, Outcome, PageFetched, Seeds
-from barkspider.core.records import Flag
+from barkspider.core.events import Instruction, Seeds
+from barkspider.engine.checkpointer import Checkpointer
 from barkspider.engine.control import Control
-from barkspider.engine.cookies import KeptCookies
+from barkspider.engine.harvest import Harvest, Reaped
 from barkspider.engine.job import Job
-from barkspider.engine.ledger import Ledger
-from barkspider.engine.links import LinkMaker
-from barkspider.engine.outcomes import Entry
 from barkspider.engine.preflight import allow_open_files, canonical_seeds
-from barkspider.engine.statistics import Statistics, Tally
-from barkspider.engine.work import Worker, internal_error
+from barkspider.engine.recovery import Parts, open_parts
+from barkspider.engine.statistics import Statistics
+from barkspider.engine.work import Arrival, internal_error
 from barkspider.fetch import user_agent
-from barkspider.frontier import Irlbot, Sydney
 
 _TICK = 1.0  # seconds
+_MOST = 256  # answers read in a row: some tenths of a second at worst, in which no socket is looked at
 
 
 class Crawl:
@@ -40,73 +38,32 @@ class Crawl:
     `run` returns when nothing is left, a limit is reached, or `stop` was called; it can run once.
     """
 
-    def __init__(self, job: Job, clock: Clock | None = None) -> None:
-        """Recovers a job that was killed, which takes a moment for each minute since its last checkpoint."""
-        settings = job.settings
-        self._job, self._clock = job, clock or SystemClock()
-        # The frontier's time goes on across restarts, but does not jump when the clock is set.
-        self._offset = self._clock.wall() - self._clock.monotonic()
-        self._tally = Tally()
-        self._ledger = Ledger(job.env, job.path)
-        self._links = LinkMaker(settings, job.seeds(), self._clock.wall)
-        info = {
-            "software": user_agent(settings.agent),
-            "robots": "obey" if settings.politeness.obey_robots else "ignore",
-        }
-        recovered = self._ledger.recover(job.archive)
-        self._archive = ArchiveWriter(job.env, job.archive, settings, info, recovered)
-        self._worker = Worker(job, self._links, self._archive, self._clock, self._tally)
-        jar, state = self._worker.cookies, self._ledger.state(KeptCookies.name)
-        self._cookies = KeptCookies(job.env, job.path, jar, state)
-        chosen = Irlbot if settings.frontier == "irlbot" else Sydney
-        self._frontier: Frontier = chosen(
-            settings,
-            job.env,
-            job.path,
-            state=self._ledger.state,
-            resumed=self._now() if job.resumed else None,
-        )
-        self._outcomes: list[Outcome] = []
-        self._entries: list[Entry] = []
+    def __init__(self, parts: Parts) -> None:
+        """`open` makes one from a job."""
+        self._job, self._clock, self._steady = parts.job, parts.clock, parts.steady
+        self._tally, self._ledger, self._links = parts.tally, parts.ledger, parts.links
+        self._archive, self._worker, self._frontier = parts.archive, parts.worker, parts.frontier
+        self.replayed = parts.replayed  # outcomes since the last checkpoint
+        self.fault: StorageError | None = None  # what the disk refused, if that ended the crawl
+        self._arrived: list[Arrival | Reaped] = []  # filled by tasks, emptied by `_reap`
         self._news = asyncio.Event()
         self._under_way: set[asyncio.Task[None]] = set()
-        self.fault: StorageError | None = None  # what the disk refused, if that ended the crawl
         self._stopped_by = ""
         self._pauses: set[str] = set()  # why nothing is given out
         self._started = self._clock.monotonic()
-        self.replayed = self._recover()  # outcomes since the last checkpoint
-        self._checkpoint_at = self._started + settings.checkpoint
-        self._settling: asyncio.Task[None] | None = None
+        self._checkpointer = Checkpointer(
+            self._ledger, self._clock, self._job.settings.checkpoint, self._commit, self._news.set
+        )
 
-    def _recover(self) -> int:
-        """Apply again what the journal has, and go on from there."""
-        extra = self._ledger.extra
-        self._tally.before = float(extra.get("seconds", 0.0))
-        for url in extra.get("extended", []):
-            self._links.extend(url)
-        replayed = 0
-        for entry in self._ledger.entries():
-            outcome = entry.outcome
-            links = None
-            if isinstance(outcome, PageFetched):
-                links = outcome.links
-                if outcome.redirect is not None and outcome.redirect.row.flags & Flag.SEED:
-                    self._links.extend(outcome.redirect.row.url.decode())
-            if not isinstance(outcome, Seeds):
-                self._cookies.replay(entry.time, outcome)
-            self._archive.add_notes(entry.notes, links)
-            self._frontier.replay(entry.time, outcome)
-            replayed += 1
-        if self._ledger.tally:
-            self._tally.load(self._ledger.tally)
-            self._links.refused = Counter(self._ledger.tally["out_of_scope"])
-        for structure in (*self._frontier.structures(), self._archive, self._cookies):
-            self._ledger.add(structure)
-        if self._ledger.is_new:
-            self._hand_in(Seeds(self._links.seeds()))
-        elif replayed:
-            self._ledger.commit(self._extra())
-        return replayed
+    @classmethod
+    def open(cls, job: Job, clock: Clock | None = None) -> Self:
+        """Recovers a job that was killed, which takes a moment for each minute since its last checkpoint."""
+        crawl = cls(open_parts(job, clock or SystemClock()))
+        if crawl._ledger.is_new:
+            crawl._take(Seeds(crawl._links.seeds()))
+        elif crawl.replayed:
+            crawl._ledger.commit(crawl._seconds(), crawl._links.extended)
+        return crawl
 
     async def run(self) -> Statistics:
         """Crawl to the end."""
@@ -154,7 +111,7 @@ class Crawl:
         """Take further seeds; how many there are."""
         seeds = canonical_seeds(self._job.settings, ((url, "") for url in urls))
         self._job.add_seeds(seeds)
-        self._hand_in(Seeds(self._links.more_seeds(seeds)))
+        self._take(Seeds(self._links.more_seeds(seeds)))
         return len(seeds)
 
     def statistics(self) -> Statistics:
@@ -164,7 +121,6 @@ class Crawl:
             self._clock.monotonic() - self._started,
             frontier.counters,
             frontier.gauges(),
-            self._links.refused,
             self._stopped_by,
         )
 
@@ -189,9 +145,7 @@ class Crawl:
     async def _loop(self) -> None:
         limits = self._job.settings.limits
         while True:
-            outcomes, self._outcomes = self._outcomes, []
-            self._keep()
-            instructions, wake = self._frontier.step(self._now(), outcomes)
+            instructions, wake = self._bring_in()
             for instruction in instructions:
                 task = asyncio.create_task(self._carry_out(instruction))
                 self._under_way.add(task)
@@ -202,45 +156,60 @@ class Crawl:
                 enough = 0 < limits.pages <= self._frontier.counters.pages
                 self._stopped_by = self._stopped_by or ("pages" if enough else "done")
                 return
-            self._checkpoint()
+            self._checkpointer.turn()
             await self._wait(wake)
 
-    def _keep(self) -> None:
-        """Outcomes are applied after they are safe from the end of this process: first the archive, then these."""
-        entries, self._entries = self._entries, []
-        if entries:
-            self._archive.flush()
-            self._ledger.write(entries)
-        for entry in entries:
-            links = entry.outcome.links if isinstance(entry.outcome, PageFetched) else None
-            self._archive.add_notes(entry.notes, links)
+    def _bring_in(self) -> tuple[list[Instruction], float]:
+        """Take in what has arrived, and ask what is to be done next.
 
-    def _checkpoint(self) -> None:
-        """Commit every minute. What was written since the last time goes to the disk in a thread before, so that the
-        commit itself, which nothing else can go on beside, finds little to wait for."""
-        if self._settling is not None and self._settling.done():
-            self._settling.result()
-            self._settling = None
-            self._commit()
-        elif self._settling is None and self._clock.monotonic() >= self._checkpoint_at:
-            self._settling = asyncio.create_task(asyncio.to_thread(self._ledger.settle))
-            self._settling.add_done_callback(lambda _: self._news.set())
-            self._checkpoint_at = self._clock.monotonic() + self._job.settings.checkpoint
+        It is applied after it is safe from the end of this process: first the archive, then the journal.
+        """
+        harvest = self._reap()
+        if harvest.is_news:
+            self._archive.flush()
+            self._ledger.write(harvest)
+            self._archive.add(harvest.batches, harvest.links)
+        return self._frontier.step(self._steady.now(), harvest.outcomes)
+
+    def _reap(self) -> Harvest:
+        if not self._arrived:
+            return Harvest(self._steady.now(), ())
+        arrived, self._arrived = self._arrived[:_MOST], self._arrived[_MOST:]
+        reaped = [each for arrival in arrived if (each := self._read(arrival)) is not None]
+        places, tally = self._archive.places(), self._tally.save()
+        return Harvest.of(self._steady.now(), reaped, self._links, places, tally)
+
+    def _read(self, arrival: Arrival | Reaped) -> Reaped | None:
+        """What came of an instruction; whatever happens, there is one outcome, unless there are pages enough."""
+        if isinstance(arrival, Reaped):
+            return arrival
+        try:
+            return self._worker.read(arrival)
+        except StorageError:
+            raise
+        except Exception:  # one bad page must not end the crawl; the log keeps what happened
+            self._log_error(arrival.instruction)
+            return Reaped(internal_error(arrival.instruction))
 
     def _commit(self) -> None:
         """A checkpoint: between two steps, when all that was written has been applied."""
         start = self._clock.monotonic()
-        self._ledger.commit(self._extra())
-        self._log("checkpoint", seconds=round(self._clock.monotonic() - start, 3), **self._ledger.progress())
+        self._ledger.commit(self._seconds(), self._links.extended)
+        self._log(
+            "checkpoint",
+            seconds=round(self._clock.monotonic() - start, 3),
+            number=self._ledger.checkpoints,
+            harvests=self._ledger.progress.sequence,
+        )
 
-    def _extra(self) -> dict[str, Any]:
-        seconds = self._tally.before + self._clock.monotonic() - self._started
-        return {"seconds": round(seconds, 3), "extended": self._links.extended}
+    def _seconds(self) -> float:
+        """How long this crawl has run, with its earlier runs."""
+        return self._tally.before + self._clock.monotonic() - self._started
 
     async def _wait(self, wake: float) -> None:
-        """Until there is an outcome, the frontier wants to be called, or a checkpoint is due."""
-        if not self._outcomes:
-            pause = max(min(wake - self._now(), self._checkpoint_at - self._clock.monotonic()), 0.0)
+        """Until something arrives, the frontier wants to be called, or a checkpoint is due."""
+        if not self._arrived:
+            pause = max(min(wake - self._steady.now(), self._checkpointer.pause()), 0.0)
             try:
                 async with asyncio.timeout(pause):
                     await self._news.wait()
@@ -281,34 +250,27 @@ class Crawl:
         self._news.set()
 
     async def _carry_out(self, instruction: Instruction) -> None:
-        """Do what an instruction says; whatever happens, there is one outcome, unless the crawl is about to end."""
+        """Get what an instruction asks for; whatever happens, something arrives."""
         try:
-            outcome = await self._worker.carry_out(instruction)
+            arrival = await self._worker.fetch(instruction)
         except StorageError as error:
             self._fail(error)
             return
-        except Exception:  # one bad page must not end the crawl; the log keeps what happened
-            self._log("internal_error", instruction=repr(instruction), trace=traceback.format_exc())
-            outcome = internal_error(instruction)
-        if outcome is not None:
-            self._hand_in(outcome)
+        except Exception:
+            self._log_error(instruction)
+            arrival = Arrival(instruction, None)
+        self._arrived.append(arrival)
+        self._news.set()
 
-    def _hand_in(self, outcome: Outcome) -> None:
-        """Let an outcome be applied, after it was kept if it must be: a name can be looked up again."""
-        self._outcomes.append(outcome)
-        notes = self._archive.take_notes()
-        if isinstance(outcome, HostResolved) or (not isinstance(outcome, Seeds) and outcome.stale):
-            self._archive.add_notes(notes, None)
-        else:
-            tally = self._tally.save() | {"out_of_scope": dict(self._links.refused)}
-            self._entries.append(Entry(self._now(), outcome, notes, self._archive.places(), tally))
+    def _take(self, seeds: Seeds) -> None:
+        self._arrived.append(Reaped(seeds))
         self._news.set()
 
     async def _close(self) -> None:
         self.abort()
-        settling = [self._settling] if self._settling is not None else []
-        await asyncio.gather(*self._under_way, *settling, return_exceptions=True)
-        steps = [self._keep_rest, self._commit] if self.fault is None else []
+        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await self._checkpointer.close()
+        steps = [self._bring_in_rest, self._commit] if self.fault is None else []
         for step in (*steps, self._archive.close, self._ledger.close, self._frontier.close):
             try:
                 step()
@@ -320,15 +282,14 @@ class Crawl:
             why = {"error": str(self.fault)} if self.fault else {}
             self._log("ended", **self._final.as_dict(), drum=self._frontier.drums(), **why)
 
-    def _keep_rest(self) -> None:
+    def _bring_in_rest(self) -> None:
         """Apply what came in after the last step; what was given up is in flight, and will be sent again."""
-        outcomes, self._outcomes = self._outcomes, []
-        self._keep()
         self._frontier.hold()
-        self._frontier.step(self._now(), outcomes)
+        while self._arrived:
+            self._bring_in()
 
-    def _now(self) -> float:
-        return self._clock.monotonic() + self._offset
+    def _log_error(self, instruction: Instruction) -> None:
+        self._log("internal_error", instruction=repr(instruction), trace=traceback.format_exc())
 
     def _log(self, event: str, **details: Any) -> None:
         self._job.log(self._clock.wall(), event, **details)

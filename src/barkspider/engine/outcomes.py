@@ -1,109 +1,124 @@
-"""Outcomes as records of the journal: everything that is needed to apply one again after a crash."""
+"""Outcomes as rows with named columns: all that is needed to apply one again after a crash."""
 
 from __future__ import annotations
 
-import json
-import struct
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import pyarrow as pa
+
+from barkspider.archive import as_batch
 from barkspider.core.batch import UrlBatch
-from barkspider.core.errors import StorageError
-from barkspider.core.events import FetchPage, FetchRobots, PageFetched, Redirect, RobotsFetched, Seeds
-from barkspider.core.records import UrlRow
+from barkspider.core.events import (
+    FetchPage,
+    FetchRobots,
+    HostResolved,
+    Outcome,
+    PageFetched,
+    Redirect,
+    RobotsFetched,
+    Seeds,
+)
+from barkspider.core.records import pack_row, unpack_row
 
 Kept = PageFetched | RobotsFetched | Seeds
-Places = dict[str, tuple[str, int]]  # how far each series of WARC files went: name of a file, bytes
-_LENGTHS = struct.Struct("<III")
+
+# One row for each outcome; `kind` says which columns count. What a later version adds is null for older ones.
+_SCHEMA = pa.schema(
+    [
+        ("kind", pa.string()),  # page, robots, seeds
+        ("status", pa.uint16()),
+        ("seconds", pa.float64()),
+        ("retry_after", pa.float64()),
+        ("cookies", pa.list_(pa.string())),
+        ("address", pa.string()),
+        # of a page; `row` and `target` are rows as docs/formats/rows.md has them
+        ("row", pa.binary()),
+        ("trail", pa.list_(pa.uint64())),
+        ("failure", pa.string()),
+        ("temporary", pa.bool_()),
+        ("target", pa.binary()),
+        ("exact", pa.binary()),
+        ("digest", pa.uint64()),
+        ("links", pa.uint32()),  # how many of the harvest's; null when the page's links do not count
+        # of a robots.txt
+        ("origin", pa.string()),
+        ("url", pa.string()),
+        ("host_key", pa.uint64()),
+        ("hops", pa.uint8()),
+        ("body", pa.binary()),
+        ("redirect", pa.string()),
+        ("max_age", pa.float64()),
+        # of seeds
+        ("batch", pa.binary()),
+    ]
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An outcome and what goes with it. `time` is the frontier's; `notes` are rows of tables as the archive
-    encoded them; `tally` is what the engine had counted by then; `places` where the archive's files ended."""
-
-    time: float
-    outcome: Kept
-    notes: bytes
-    places: Places
-    tally: dict[str, Any]
-
-    def encode(self) -> bytes:
-        """A record; `decode` reads it back."""
-        outcome = self.outcome
-        if isinstance(outcome, PageFetched):
-            links = outcome.links.encode() if outcome.links is not None else b""
-            head, data = _page(outcome), links
-        elif isinstance(outcome, RobotsFetched):
-            head, data = _robots(outcome), outcome.body
-        else:
-            head, data = {"kind": "seeds"}, outcome.batch.encode()
-        head |= {"time": self.time, "places": self.places, "tally": self.tally}
-        text = json.dumps(head, separators=(",", ":")).encode()
-        return _LENGTHS.pack(len(text), len(data), len(self.notes)) + text + data + self.notes
-
-    @classmethod
-    def decode(cls, record: bytes) -> Entry:
-        """What `encode` made; the journal has looked at the checksum."""
-        try:
-            head, data, notes = _parts(record)
-            outcome = _OUTCOMES[head["kind"]](head, data)
-            return cls(float(head["time"]), outcome, notes, _places(head), head["tally"])
-        except (KeyError, TypeError, ValueError, struct.error) as error:
-            raise StorageError(f"a record of the journal cannot be read: {error!r}") from error
+def is_kept(outcome: Outcome) -> bool:
+    """Whether an outcome goes into the journal: a name can be looked up again, and so can what was never answered."""
+    return not isinstance(outcome, HostResolved) and (isinstance(outcome, Seeds) or not outcome.stale)
 
 
-def places_of(record: bytes) -> Places:
-    """Where the archive's files ended when the outcome of a record had been written."""
-    return _places(_parts(record)[0])
+def as_rows(outcomes: Sequence[Outcome]) -> pa.RecordBatch:
+    """The outcomes that are kept, in order, without the links of their pages; `from_rows` is the way back."""
+    return as_batch(_SCHEMA, [_row(outcome) for outcome in outcomes if is_kept(outcome)])
 
 
-def _parts(record: bytes) -> tuple[dict[str, Any], bytes, bytes]:
-    first, second, third = _LENGTHS.unpack_from(record)
-    start = _LENGTHS.size
-    if len(record) != start + first + second + third:
-        raise ValueError("its length is not what it says")
-    head = json.loads(record[start : start + first])
-    return head, record[start + first : start + first + second], record[start + first + second :]
+def from_rows(rows: pa.RecordBatch, links: UrlBatch) -> list[Kept]:
+    """The outcomes again; `links` are those of all pages. Raises what wrong types raise."""
+    found: list[Kept] = []
+    place = 0
+    for row in rows.to_pylist():
+        count = row.get("links") or 0
+        found.append(_READ[row["kind"]](row, links.slice(place, place + count)))
+        place += count
+    if place != len(links):
+        raise ValueError(f"{len(links)} links for {place} that pages have")
+    return found
 
 
-def _places(head: dict[str, Any]) -> Places:
-    return {series: (str(name), int(size)) for series, (name, size) in head["places"].items()}
+def _row(outcome: Outcome) -> dict[str, Any]:
+    if isinstance(outcome, PageFetched):
+        return _page(outcome)
+    if isinstance(outcome, RobotsFetched):
+        return _robots(outcome)
+    assert isinstance(outcome, Seeds)
+    return {"kind": "seeds", "batch": outcome.batch.encode()}
 
 
 def _page(outcome: PageFetched) -> dict[str, Any]:
-    asked, redirect = outcome.asked, outcome.redirect
+    asked, redirect, links = outcome.asked, outcome.redirect, outcome.links
     return {
         "kind": "page",
-        "row": _plain(asked.row),
+        "row": pack_row(asked.row),
         "address": asked.address,
-        "trail": asked.trail,
+        "trail": asked.trail or None,
         "status": outcome.status,
         "failure": outcome.failure,
         "temporary": outcome.temporary,
         "retry_after": outcome.retry_after,
-        "redirect": [_plain(redirect.row), redirect.exact.decode("latin-1")] if redirect else None,
+        "target": pack_row(redirect.row) if redirect else None,
+        "exact": redirect.exact if redirect else None,
         "digest": outcome.digest,
         "seconds": outcome.seconds,
-        "cookies": outcome.cookies,
-        "links": outcome.links is not None,
+        "cookies": outcome.cookies or None,
+        "links": None if links is None else len(links),
     }
 
 
-def _read_page(head: dict[str, Any], data: bytes) -> PageFetched:
-    redirect = head["redirect"]
+def _read_page(row: dict[str, Any], links: UrlBatch) -> PageFetched:
     return PageFetched(
-        FetchPage(_row(head["row"]), head["address"], tuple(head["trail"])),
-        head["status"],
-        head["failure"],
-        head["temporary"],
-        head["retry_after"],
-        UrlBatch.decode(data) if head["links"] else None,
-        Redirect(_row(redirect[0]), redirect[1].encode("latin-1")) if redirect else None,
-        head["digest"],
-        seconds=head["seconds"],
-        cookies=tuple(head["cookies"]),
+        FetchPage(unpack_row(row["row"]), row["address"], tuple(row["trail"] or ())),
+        row["status"],
+        row["failure"],
+        row["temporary"],
+        row["retry_after"],
+        None if row["links"] is None else links,
+        Redirect(unpack_row(row["target"]), row["exact"]) if row["target"] is not None else None,
+        row["digest"],
+        seconds=row["seconds"],
+        cookies=tuple(row["cookies"] or ()),
     )
 
 
@@ -111,44 +126,40 @@ def _robots(outcome: RobotsFetched) -> dict[str, Any]:
     asked = outcome.asked
     return {
         "kind": "robots",
-        "asked": [asked.origin, asked.url, asked.address, asked.host_key, asked.hops],
+        "origin": asked.origin,
+        "url": asked.url,
+        "address": asked.address,
+        "host_key": asked.host_key,
+        "hops": asked.hops,
         "status": outcome.status,
+        "body": outcome.body,
         "redirect": outcome.redirect,
         "retry_after": outcome.retry_after,
         "max_age": outcome.max_age,
         "seconds": outcome.seconds,
-        "cookies": outcome.cookies,
+        "cookies": outcome.cookies or None,
     }
 
 
-def _read_robots(head: dict[str, Any], data: bytes) -> RobotsFetched:
+def _read_robots(row: dict[str, Any], links: UrlBatch) -> RobotsFetched:  # noqa: ARG001
     return RobotsFetched(
-        FetchRobots(*head["asked"]),
-        head["status"],
-        data,
-        head["redirect"],
-        head["retry_after"],
-        max_age=head["max_age"],
-        seconds=head["seconds"],
-        cookies=tuple(head["cookies"]),
+        FetchRobots(row["origin"], row["url"], row["address"], row["host_key"], row["hops"]),
+        row["status"],
+        row["body"],
+        row["redirect"],
+        row["retry_after"],
+        max_age=row["max_age"],
+        seconds=row["seconds"],
+        cookies=tuple(row["cookies"] or ()),
     )
 
 
-def _read_seeds(head: dict[str, Any], data: bytes) -> Seeds:  # noqa: ARG001
-    return Seeds(UrlBatch.decode(data))
+def _read_seeds(row: dict[str, Any], links: UrlBatch) -> Seeds:  # noqa: ARG001
+    return Seeds(UrlBatch.decode(row["batch"]))
 
 
-_OUTCOMES: dict[str, Callable[[dict[str, Any], bytes], Kept]] = {
+_READ: dict[str, Callable[[dict[str, Any], UrlBatch], Kept]] = {
     "page": _read_page,
     "robots": _read_robots,
     "seeds": _read_seeds,
 }
-
-
-def _plain(row: UrlRow) -> list[Any]:
-    return [*row._replace(url=row.url.decode("latin-1"))]  # type: ignore[arg-type]
-
-
-def _row(values: list[Any]) -> UrlRow:
-    row = UrlRow(*values)
-    return row._replace(url=values[UrlRow._fields.index("url")].encode("latin-1"))

@@ -1,16 +1,17 @@
-"""From a response to an outcome: read it, judge it, archive it, say how it ended."""
+"""From a response to what a harvest takes in: read it, judge it, archive it, say how it ended."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from barkspider.archive import ArchiveWriter, Facts, Fetched, Original
+from barkspider.archive import ArchiveWriter, Facts, Fetched, Note, Original, error_note
 from barkspider.core.clock import Clock
 from barkspider.core.events import FetchPage, FetchRobots, PageFetched, Redirect, RobotsFetched
 from barkspider.core.records import Flag
 from barkspider.core.settings import Settings
-from barkspider.engine.links import LinkMaker
+from barkspider.engine.harvest import Reaped
+from barkspider.engine.links import LinkMaker, Links
 from barkspider.engine.statistics import Tally
 from barkspider.fetch import REDIRECTS, STALE, TEMPORARY, Response, retry_after
 from barkspider.page import Candidate, Classifier, Page, PageReader, Verdict, sniff
@@ -36,15 +37,17 @@ def max_age(cache_control: Iterable[str]) -> float | None:
     return min(ages, default=None)
 
 
-class _Reading(NamedTuple):
-    """What reading a page has shown, and what was decided about it."""
+class _Content(NamedTuple):
+    """What reading a page has shown, what was decided about it, and its links with their texts, if these count."""
 
     facts: Facts
     verdict: Verdict
+    links: list[Links] | None
+    anchors: list[str | None] | None
 
 
 class Reader:
-    """Turns responses into outcomes for the frontier. Runs on the loop, one response at a time."""
+    """Reads responses, one at a time, on the loop. Exchanges are in the archive, not yet flushed, when it returns."""
 
     def __init__(
         self, settings: Settings, links: LinkMaker, archive: ArchiveWriter, clock: Clock, tally: Tally
@@ -55,63 +58,89 @@ class Reader:
         self._page_reader = PageReader(settings.page, settings.agent.name, settings.limits.page_links)
         self._classifier = Classifier(settings.page)
 
-    def page(self, asked: FetchPage, response: Response, original: Original | None = None) -> PageFetched:
+    def page(self, asked: FetchPage, response: Response, original: Original | None = None) -> Reaped:
         """How the fetch of a page ended; `original` is what the request asked for a newer version of."""
         exchange, seconds = response.exchange, response.exchange.timing.first_byte
         if exchange.failure:
             return self._no_answer(asked, response)
         fetched = self._fetched(response)
-        facts = Facts()
         if exchange.status == 304 and original is not None:
             self._tally.pages += 1
             self._tally.unchanged += 1
             stored = self._archive.keep_unchanged(fetched, original)
-            self._archive.describe_page(asked.row, fetched, stored, "unchanged", facts)
-            return PageFetched(asked, 304, seconds=seconds)
+            note = self._archive.describe_page(asked.row, fetched, stored, "unchanged", Facts())
+            return Reaped(PageFetched(asked, 304, seconds=seconds, cookies=response.cookies), None, [note])
+        if 200 <= exchange.status < 300:
+            return self._success(asked, response, fetched)
+        location = ""
         if exchange.status in REDIRECTS:
-            result = self._redirect(asked, response)
-        elif not 200 <= exchange.status < 300:
-            result = PageFetched(
+            location = exchange.header(b"location")
+            made = self._links.redirect(location, asked.row) if location else None
+            # Nowhere, or out of scope: then it ends here, answered.
+            redirect = None if made is None else Redirect(*made)
+            outcome = PageFetched(
+                asked, exchange.status, redirect=redirect, seconds=seconds, cookies=response.cookies
+            )
+        else:
+            outcome = PageFetched(
                 asked,
                 exchange.status,
                 failure=f"http_{exchange.status}",
                 temporary=exchange.status >= 500 or exchange.status == 429,
                 retry_after=retry_after(exchange, self._clock.wall()),
                 seconds=seconds,
+                cookies=response.cookies,
             )
-        else:
-            self._tally.pages += 1
-            facts, verdict = self._read(asked, response)
-            counts = self._settings.limits.site_duplicates and not asked.row.flags & Flag.AGAIN
-            digest = self._keys.of(response.body) if counts else 0
-            result = PageFetched(asked, exchange.status, links=facts.links, digest=digest, seconds=seconds)
-            if not response.decoded:
-                self._note(asked, "undecoded")
-            if verdict.reason:
-                self._note(asked, f"rejected_{verdict.reason}" if not verdict.keep else verdict.reason)
-            if not verdict.keep:
-                self._tally.rejected[verdict.reason] += 1
-                return result
         stored = self._archive.keep_page(fetched)
-        location = exchange.header(b"location") if exchange.status in REDIRECTS else ""
-        self._archive.describe_page(asked.row, fetched, stored, exchange.outcome, facts, location)
-        return result
+        note = self._archive.describe_page(asked.row, fetched, stored, exchange.outcome, Facts(), location)
+        return Reaped(outcome, None, [note])
 
-    def robots(self, asked: FetchRobots, response: Response) -> RobotsFetched:
+    def _success(self, asked: FetchPage, response: Response, fetched: Fetched) -> Reaped:
+        exchange = response.exchange
+        self._tally.pages += 1
+        facts, verdict, links, anchors = self._read(asked, response)
+        counts = self._settings.limits.site_duplicates and not asked.row.flags & Flag.AGAIN
+        outcome = PageFetched(
+            asked,
+            exchange.status,
+            digest=self._keys.of(response.body) if counts else 0,
+            seconds=exchange.timing.first_byte,
+            cookies=response.cookies,
+        )
+        notes = []
+        if not response.decoded:
+            notes.append(self._error(asked, "undecoded"))
+        if verdict.reason:
+            reason = verdict.reason if verdict.keep else f"rejected_{verdict.reason}"
+            notes.append(self._error(asked, reason))
+        if not verdict.keep:
+            self._tally.rejected[verdict.reason] += 1
+            return Reaped(outcome, links, notes)
+        stored = self._archive.keep_page(fetched)
+        notes.append(self._archive.describe_page(asked.row, fetched, stored, exchange.outcome, facts))
+        linking = None if links is None else self._archive.describe_links(asked.row, anchors)
+        if linking is not None:
+            notes.append(linking)
+        return Reaped(outcome, links, notes)
+
+    def robots(self, asked: FetchRobots, response: Response) -> Reaped:
         """How the fetch of a robots.txt ended."""
         exchange, seconds = response.exchange, response.exchange.timing.first_byte
         if exchange.failure:
-            if exchange.failure != STALE:
-                self._tally.robots_failed[exchange.failure] += 1
-                host = split(asked.url).host
-                self._archive.note_error(self._clock.wall(), "robots", exchange.failure, host, asked.url)
-            return RobotsFetched(asked, 0, stale=exchange.failure == STALE, seconds=seconds)
+            stale = exchange.failure == STALE
+            outcome = RobotsFetched(asked, 0, stale=stale, seconds=seconds, cookies=response.cookies)
+            if outcome.stale:
+                return Reaped(outcome)
+            self._tally.robots_failed[exchange.failure] += 1
+            host = split(asked.url).host
+            note = error_note(self._clock.wall(), "robots", exchange.failure, host, asked.url)
+            return Reaped(outcome, None, [note])
         location = exchange.header(b"location") if exchange.status in REDIRECTS else ""
-        self._archive.keep_robots(asked.origin, self._fetched(response), exchange.outcome, location)
+        note = self._archive.keep_robots(asked.origin, self._fetched(response), exchange.outcome, location)
         self._tally.robots_files += 1
         if exchange.status >= 500 or exchange.status == 429:
             self._tally.robots_failed[f"http_{exchange.status}"] += 1
-        return RobotsFetched(
+        outcome = RobotsFetched(
             asked,
             exchange.status,
             response.body,
@@ -119,35 +148,27 @@ class Reader:
             retry_after(exchange, self._clock.wall()),
             max_age=max_age(exchange.all_headers(b"cache-control")),
             seconds=seconds,
+            cookies=response.cookies,
         )
+        return Reaped(outcome, None, [note])
 
-    def _redirect(self, asked: FetchPage, response: Response) -> PageFetched:
-        exchange = response.exchange
-        location = exchange.header(b"location")
-        made = self._links.redirect(location, asked.row) if location else None
-        # Nowhere, or out of scope: then it ends here, answered.
-        redirect = None if made is None else Redirect(*made)
-        return PageFetched(asked, exchange.status, redirect=redirect, seconds=exchange.timing.first_byte)
-
-    def _no_answer(self, asked: FetchPage, response: Response) -> PageFetched:
+    def _no_answer(self, asked: FetchPage, response: Response) -> Reaped:
         failure = response.exchange.failure
-        if failure != STALE:
-            self._note(asked, failure)
-        return PageFetched(
+        outcome = PageFetched(
             asked,
             failure=failure,
             temporary=failure in TEMPORARY,
             stale=failure == STALE,
             seconds=response.exchange.timing.first_byte,
+            cookies=response.cookies,
         )
+        return Reaped(outcome, None, [] if outcome.stale else [self._error(asked, failure)])
 
-    def _note(self, asked: FetchPage, outcome: str) -> None:
+    def _error(self, asked: FetchPage, outcome: str) -> Note:
         row, url = asked.row, asked.row.url.decode()
-        self._archive.note_error(
-            self._clock.wall(), "page", outcome, split(url).host, url, row.key, row.tries
-        )
+        return error_note(self._clock.wall(), "page", outcome, split(url).host, url, row.key, row.tries)
 
-    def _read(self, asked: FetchPage, response: Response) -> _Reading:
+    def _read(self, asked: FetchPage, response: Response) -> _Content:
         exchange, body, url = response.exchange, response.body, asked.row.url.decode()
         content_type = exchange.header(b"content-type") or None
         media_type = sniff(content_type, body)
@@ -184,13 +205,16 @@ class Reader:
             page.links_cut,
             page.body_cut,
         )
-        if page.follow and verdict.follow and (page.links or page.requisites):
-            self._tally.links += len(page.links) + len(page.requisites)
-            facts = facts._replace(
-                links=self._links.links(page.links, page.base, asked.row, page.requisites),
-                anchors=self._links.anchors(page.anchors, page.base) if page.anchors else None,
-            )
-        return _Reading(facts, verdict)
+        if not (page.follow and verdict.follow and (page.links or page.requisites)):
+            return _Content(facts, verdict, None, None)
+        self._tally.links += len(page.links) + len(page.requisites)
+        links = self._links.links(page.links, page.base, asked.row, page.requisites)
+        urls = [url for part in links for url in part.urls]
+        anchors = None
+        if page.anchors:
+            texts = self._links.anchors(page.anchors, page.base)
+            anchors = [texts.get(url.decode()) for url in urls]
+        return _Content(facts._replace(links=urls), verdict, links, anchors)
 
     def _fetched(self, response: Response) -> Fetched:
         exchange = response.exchange

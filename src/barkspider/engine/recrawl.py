@@ -20,12 +20,10 @@ from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError, UsageError
 from barkspider.core.events import Counters
 from barkspider.engine.adding import write_seeds
+from barkspider.engine.checkpoint import JOURNAL, Checkpoint
 from barkspider.engine.job import Job
-from barkspider.engine.ledger import JOURNAL, Ledger
 from barkspider.engine.links import LinkMaker
 from barkspider.storage.store.journal import Journal
-from barkspider.storage.store.manifest import MANIFEST, read_manifest
-from barkspider.storage.store.snapshot import read_snapshot
 
 _LAST = "recrawl.json"
 _PART = 1_000_000  # rows of the table whose keys are looked at together
@@ -76,12 +74,9 @@ def fetch_again(job: Job, before: float) -> Again:
 
 def _checkpoint(job: Job) -> tuple[Counters, bool]:
     """What the last checkpoint has counted, and whether the journal has more than that."""
-    counters, applied = Counters(), 0
-    if MANIFEST in job.env.list(job.path):
-        _, states = read_manifest(job.env, job.path)
-        (file,) = states["frontier"]["files"]
-        counters = Counters(**read_snapshot(job.env, job.path / file)[0]["counters"])
-        applied = int(states[Ledger.name]["sequence"])
+    found = Checkpoint.read(job.env, job.path)
+    counters = found.counters(job.env, job.path) if found else Counters()
+    applied = found.progress.sequence if found else 0
     return counters, any(True for _ in Journal(job.env, job.path / JOURNAL, applied).tail())
 
 

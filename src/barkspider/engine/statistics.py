@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -53,6 +54,10 @@ class Statistics:
         return asdict(self)
 
 
+_NUMBERS = ("pages", "unchanged", "bytes", "links", "robots_files")
+_REASONS = ("robots_failed", "rejected", "out_of_scope")
+
+
 class Tally:
     """Counts what the engine sees; the frontier counts what becomes of URLs."""
 
@@ -60,30 +65,27 @@ class Tally:
         self.pages = self.unchanged = self.bytes = self.links = self.robots_files = 0
         self.robots_failed: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()
+        self.out_of_scope: Counter[str] = Counter()
         self.before = 0.0  # seconds that earlier runs took
         self._cpu = time.process_time()
 
     def save(self) -> dict[str, Any]:
         """For the journal and the checkpoints."""
-        return {
-            "numbers": [self.pages, self.bytes, self.links, self.robots_files],
-            "unchanged": self.unchanged,
-            "robots_failed": self.robots_failed,
-            "rejected": self.rejected,
-        }
+        numbers = {name: getattr(self, name) for name in _NUMBERS}
+        return numbers | {name: dict(getattr(self, name)) for name in _REASONS}
 
-    def load(self, saved: dict[str, Any]) -> None:
-        """Take what `save` gave."""
-        self.pages, self.bytes, self.links, self.robots_files = saved["numbers"]
-        self.unchanged = saved.get("unchanged", 0)  # jobs from before there was a re-crawl do not say
-        self.robots_failed, self.rejected = Counter(saved["robots_failed"]), Counter(saved["rejected"])
+    def load(self, saved: Mapping[str, Any]) -> None:
+        """Take what `save` gave; what a later version counts begins at 0."""
+        for name in _NUMBERS:
+            setattr(self, name, int(saved.get(name, 0)))
+        for name in _REASONS:
+            getattr(self, name).update(saved.get(name, {}))
 
     def statistics(
         self,
         seconds: float,
         counters: Counters,
         gauges: dict[str, int],
-        out_of_scope: Counter[str],
         stopped_by: str,
     ) -> Statistics:
         """The present moment."""
@@ -109,7 +111,7 @@ class Tally:
             ahead=counters.ahead,
             refused=dict(counters.refused),
             failed=dict(counters.failed),
-            out_of_scope=dict(out_of_scope),
+            out_of_scope=dict(self.out_of_scope),
             robots_files=self.robots_files,
             robots_failed=dict(self.robots_failed),
             rejected=dict(self.rejected),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,12 +12,10 @@ from barkspider.archive import open_table
 from barkspider.archive.schemas import DIGESTS
 from barkspider.archive.verify import DAMAGE, Checked, Problem, verify_archive
 from barkspider.core.errors import JobError, StorageError
-from barkspider.core.events import Counters
+from barkspider.engine.checkpoint import JOURNAL, Checkpoint
 from barkspider.engine.folder import SETTINGS
-from barkspider.engine.ledger import JOURNAL, Ledger
 from barkspider.storage.env import Env
-from barkspider.storage.store.manifest import MANIFEST, read_manifest
-from barkspider.storage.store.snapshot import read_snapshot
+from barkspider.storage.store.manifest import MANIFEST
 from barkspider.storage.store.verify import verify_journal, verify_store
 
 
@@ -36,14 +33,12 @@ def verify_job(path: Path | str, checked: Checked | None = None) -> Iterator[Pro
             damaged.add(fault.file)
         yield Problem(*fault)
     if MANIFEST not in damaged:  # without it nobody knows where the journal begins
-        applied = 0
-        if MANIFEST in env.list(folder):
-            _, states = read_manifest(env, folder)
-            applied = int(states[Ledger.name]["sequence"])
-            checked.files += sum(len(state.get("files", {})) for state in states.values())
+        checkpoint = Checkpoint.read(env, folder)
+        if checkpoint is not None:
+            checked.files += checkpoint.files
             if not damaged:
-                yield from _check_counters(env, folder, states)
-        for fault in verify_journal(env, folder / JOURNAL, applied):
+                yield from _check_counters(env, folder, checkpoint)
+        for fault in verify_journal(env, folder / JOURNAL, checkpoint.progress.sequence if checkpoint else 0):
             yield Problem(*fault)
     archive = folder / "archive"
     for fault in verify_store(env, archive / DIGESTS):
@@ -51,17 +46,17 @@ def verify_job(path: Path | str, checked: Checked | None = None) -> Iterator[Pro
     yield from verify_archive(env, archive, checked)
 
 
-def _check_counters(env: Env, folder: Path, states: dict[str, dict[str, Any]]) -> Iterator[Problem]:
+def _check_counters(env: Env, folder: Path, checkpoint: Checkpoint) -> Iterator[Problem]:
     """What the frontier counted, what the engine counted, and what the table of pages has, at the checkpoint."""
-    (file,) = states["frontier"]["files"]
+    file = checkpoint.snapshot
     try:
-        counters = Counters(**read_snapshot(env, folder / file)[0]["counters"])
-    except (StorageError, KeyError, TypeError) as error:
+        counters = checkpoint.counters(env, folder)
+    except StorageError as error:
         yield Problem(DAMAGE, file, f"its counters cannot be read: {error}")
         return
     if not counters.balanced():
         yield Problem(DAMAGE, file, f"its counters do not add up: {counters}")
-    kept, last = 0, states["kept"]["tables"].get("pages", -1)
+    kept, last = 0, checkpoint.archive.tables.get("pages", -1)
     table = open_table(env, folder / "archive", "pages")
     parts = [part for part in table.parts() if part.last <= last]
     try:
@@ -71,7 +66,7 @@ def _check_counters(env: Env, folder: Path, states: dict[str, dict[str, Any]]) -
             kept += pc.sum(pc.or_(page, pc.equal(batch["outcome"], "unchanged"))).as_py() or 0
     except (StorageError, pa.ArrowException, OSError):
         return  # `verify_archive` says which file it is
-    rejected = sum(states[Ledger.name]["tally"].get("rejected", {}).values())
+    rejected = sum(checkpoint.progress.tally.get("rejected", {}).values())
     if counters.pages != kept + rejected:
         what = f"counts {counters.pages} pages; the table of pages has {kept}, and {rejected} were rejected"
         yield Problem(DAMAGE, file, what)

@@ -1,14 +1,13 @@
-"""What an instruction asks for, done: a name looked up, a robots.txt or a page fetched and read.
+"""What an instruction asks for, done: a name looked up, a robots.txt or a page fetched, and then read.
 
-instruction ─► fetch ─► reading (archive, links) ─► outcome
+instruction ─► fetch ─► Arrival ─ with all others that have arrived ─► read (`reading`) ─► Reaped
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TypeVar
+from typing import NamedTuple
 
-from barkspider.archive import ArchiveWriter
+from barkspider.archive import ArchiveWriter, Original, error_note
 from barkspider.core.clock import Clock
 from barkspider.core.events import (
     FetchPage,
@@ -22,47 +21,71 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import Flag, UrlRow
 from barkspider.engine.earlier import Earlier, EarlierPages
+from barkspider.engine.harvest import Reaped
 from barkspider.engine.job import Job
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.reading import Reader
 from barkspider.engine.statistics import Tally
-from barkspider.fetch import Fetcher, Response
-
-_Answer = TypeVar("_Answer", PageFetched, RobotsFetched)
+from barkspider.fetch import Fetcher, Resolution, Response
 
 _ONLY_IF_CHANGED = int(Flag.AGAIN | Flag.REVISIT)  # whoever wants its other links needs the page
 
 
+class Arrival(NamedTuple):
+    """What the network gave for an instruction; None when something went wrong here.
+
+    `original` is what is stored of a page that was asked for only if it has changed.
+    """
+
+    instruction: Instruction
+    answer: Response | Resolution | None
+    original: Original | None = None
+
+
 class Worker:
-    """Carries out instructions, many at a time, on the running loop. What it read is in the archive, not yet flushed,
-    and in the tally when an outcome is returned."""
+    """Carries out instructions, many at a time, on the running loop."""
 
     def __init__(
         self, job: Job, links: LinkMaker, archive: ArchiveWriter, clock: Clock, tally: Tally
     ) -> None:
-        self._job, self._archive, self._clock, self._tally = job, archive, clock, tally
+        self._job, self._clock, self._tally = job, clock, tally
         self._fetcher = Fetcher(job.settings)
         self.cookies = self._fetcher.cookies
         self._reader = Reader(job.settings, links, archive, clock, tally)
         self._earlier: EarlierPages | None = None  # made when the first page is fetched again
 
-    async def carry_out(self, instruction: Instruction) -> Outcome | None:
-        """What came of it; None for a page that came when there were enough."""
+    async def fetch(self, instruction: Instruction) -> Arrival:
+        """Get from the network what an instruction asks for."""
         if isinstance(instruction, ResolveHost):
-            found = await self._fetcher.resolve(instruction.host)
-            if found.error:
-                self._archive.note_error(self._clock.wall(), "dns", found.error, instruction.host)
-            return HostResolved(instruction, found.addresses, found.error, found.ttl)
+            return Arrival(instruction, await self._fetcher.resolve(instruction.host))
         if isinstance(instruction, FetchRobots):
-            response = await self._fetcher.fetch(instruction.url, instruction.address)
-            return _with_cookies(self._reader.robots(instruction, response), response)
+            return Arrival(instruction, await self._fetcher.fetch(instruction.url, instruction.address))
         url = instruction.row.url.decode()
         validators, original = self._find_earlier(instruction.row) or (None, None)
         response = await self._fetcher.fetch(url, instruction.address, validators, any_type=False)
-        limit = self._job.settings.limits.pages
-        if 0 < limit <= self._tally.pages:
-            return None
-        return _with_cookies(self._reader.page(instruction, response, original), response)
+        return Arrival(instruction, response, original)
+
+    def read(self, arrival: Arrival) -> Reaped | None:
+        """What came of an instruction; None for a page that came when there were enough.
+
+        When it returns, the exchange is in the archive, not yet flushed, and in the tally.
+        """
+        instruction, answer, original = arrival
+        if answer is None:
+            return Reaped(internal_error(instruction))
+        if isinstance(answer, Response):
+            if isinstance(instruction, FetchRobots):
+                return self._reader.robots(instruction, answer)
+            assert isinstance(instruction, FetchPage)
+            if 0 < self._job.settings.limits.pages <= self._tally.pages:
+                return None
+            return self._reader.page(instruction, answer, original)
+        assert isinstance(instruction, ResolveHost)
+        outcome = HostResolved(instruction, answer.addresses, answer.error, answer.ttl)
+        error = (
+            [error_note(self._clock.wall(), "dns", answer.error, instruction.host)] if answer.error else []
+        )
+        return Reaped(outcome, None, error)
 
     async def close(self) -> None:
         """Close connections and files."""
@@ -79,16 +102,10 @@ class Worker:
         return self._earlier.find(row.url.decode())
 
 
-def _with_cookies(outcome: _Answer, response: Response) -> _Answer:
-    """What was taken goes into the journal with the outcome."""
-    return replace(outcome, cookies=response.cookies) if response.cookies else outcome
-
-
 def internal_error(instruction: Instruction) -> Outcome:
     """The outcome of an instruction that could not be carried out, through no fault of its server."""
     if isinstance(instruction, ResolveHost):
         return HostResolved(instruction, (), "internal_error")
     if isinstance(instruction, FetchRobots):
         return RobotsFetched(instruction, 0)
-    assert isinstance(instruction, FetchPage)
     return PageFetched(instruction, failure="internal_error")

@@ -14,4 +14,9 @@ each robots.txt and `robots` says for how long it counts. `sampling` holds the d
 from barkspider.frontier.irlbot import Irlbot
 from barkspider.frontier.sydney import Sydney
 
-__all__ = ["Irlbot", "Sydney"]
+__all__ = ["Irlbot", "Sydney", "open_frontier"]
+
+
+def open_frontier(settings, env, folder, *, state, resumed):  # type: ignore
+    chosen = Irlbot if settings.frontier == "irlbot" else Sydney
+    return chosen(settings, env, folder, state=state, resumed=resumed)

@@ -14,13 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.batch import UrlBatch
-from barkspider.core.events import Trail
+from barkspider.core.errors import StorageError
+from barkspider.core.events import Counters, Trail
 from barkspider.frontier.politeness.hosts import Asked, Entry
 from barkspider.frontier.politeness.pauses import HostPace
 from barkspider.frontier.ready import Ready
 from barkspider.frontier.robots.rules import ROBOTS, UNREACHABLE
 from barkspider.storage.env import Env
-from barkspider.storage.store.snapshot import Snapshot
+from barkspider.storage.store.snapshot import Snapshot, read_snapshot
 
 _REMEMBERED_TRAILS = 100_000  # of redirects on their way through the stages: about 20 MB
 _ORIGIN = struct.Struct("<IIdd?")  # lengths of name and rules, learned, until, unreachable
@@ -168,6 +169,14 @@ def _counter(data: bytes) -> Counter[Any]:
         for *key, count in numbers[1:].reshape(-1, width).tolist():
             found[tuple(key) if width > 2 else key[0]] = count
     return found
+
+
+def read_counters(env: Env, snapshot: Path) -> Counters:
+    """What a frontier had counted by a checkpoint whose file this is."""
+    try:
+        return Counters(**read_snapshot(env, snapshot)[0]["counters"])
+    except (KeyError, TypeError) as error:
+        raise StorageError(f"{snapshot} has no counters") from error
 
 
 def save_origins(ready: Ready) -> bytes:

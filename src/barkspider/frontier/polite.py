@@ -123,8 +123,11 @@ class PoliteFrontier(ABC):
                 wake = min(wake, now + _LATE)
         return instructions, wake
 
-    def replay(self, time: float, outcome: Outcome) -> None:
-        """Apply an outcome of an earlier run; its URL is dropped when it comes up."""
+    def replay(self, time: float, outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            self._replay(time, outcome)
+
+    def _replay(self, time: float, outcome: Outcome) -> None:
         time = min(time, self._now)  # a clock may have been set back meanwhile
         if isinstance(outcome, Seeds):
             self._take_seeds(outcome.batch, time)

@@ -10,6 +10,8 @@ import errno
 import fcntl
 import mmap
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
@@ -91,6 +93,15 @@ class Calls:
     def list(self, folder: Path) -> list[str]:
         """The names in a folder."""
         return [entry.name for entry in folder.iterdir()]
+
+    def written_since(self, folder: Path, time: float) -> Iterator[Path]:
+        """The files below a folder that were changed after a time, in seconds since 1970, as far as can be seen."""
+        for place, _, names in os.walk(folder):
+            for name in names:
+                path = Path(place, name)
+                with suppress(OSError):  # it may have gone meanwhile
+                    if path.stat().st_mtime >= time:
+                        yield path
 
     def free_space(self, folder: Path) -> int:
         """Bytes that may still be written."""

@@ -11,6 +11,7 @@ What survives a power loss is what was synced: the bytes of a file by `AppendFil
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -291,16 +292,16 @@ class Env:
         except OSError as error:
             raise _refused("sync", folder, error) from error
 
-    def settle(self, path: Path) -> None:
-        """Let the disk take what of a file has been handed to the system, so that a later sync has less to wait for."""
-        try:
-            descriptor = self._calls.open(path, READ)
-            try:
-                self._calls.sync(descriptor)
-            finally:
-                self._calls.close(descriptor)
-        except OSError as error:
-            raise _refused("sync", path, error) from error
+    def settle(self, folder: Path, since: float) -> None:
+        """Let the disk take what was written to files below a folder after a time, in seconds since 1970, and has been
+        handed to the system: a later sync has less to wait for. What the disk refuses, that sync will say."""
+        for path in self._calls.written_since(folder, since):
+            with suppress(OSError):
+                descriptor = self._calls.open(path, READ)
+                try:
+                    self._calls.sync(descriptor)
+                finally:
+                    self._calls.close(descriptor)
 
     def remove(self, path: Path) -> None:
         """Delete a file; one that is not there is fine."""

@@ -1,0 +1,80 @@
+"""From the folder of a job to a crawl that can go on: everything at the last checkpoint, then what came in since.
+
+    checkpoint ─► archive, frontier, cookies ─► each harvest of the journal: tables, cookies, frontier ─► a crawl
+
+A job that is new takes the same way; it finds nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from barkspider.archive import ArchiveWriter
+from barkspider.core.clock import Clock, SteadyClock
+from barkspider.core.events import Frontier, PageFetched
+from barkspider.core.records import Flag
+from barkspider.engine.cookies import KeptCookies
+from barkspider.engine.harvest import Harvest
+from barkspider.engine.job import Job
+from barkspider.engine.ledger import Ledger
+from barkspider.engine.links import LinkMaker
+from barkspider.engine.statistics import Tally
+from barkspider.engine.work import Worker
+from barkspider.fetch import user_agent
+from barkspider.frontier import open_frontier
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a crawl consists of. `replayed` counts the outcomes that came in since the last checkpoint."""
+
+    job: Job
+    clock: Clock
+    steady: SteadyClock
+    tally: Tally
+    ledger: Ledger
+    links: LinkMaker
+    archive: ArchiveWriter
+    worker: Worker
+    cookies: KeptCookies
+    frontier: Frontier
+    replayed: int
+
+
+def open_parts(job: Job, clock: Clock) -> Parts:
+    """Make the parts of a crawl and bring them to where the job was; a moment for each minute since its checkpoint."""
+    settings, tally, steady = job.settings, Tally(), SteadyClock(clock)
+    ledger = Ledger(job.env, job.path)
+    links = LinkMaker(settings, job.seeds(), clock.wall, tally.out_of_scope)
+    info = {
+        "software": user_agent(settings.agent),
+        "robots": "obey" if settings.politeness.obey_robots else "ignore",
+    }
+    archive = ArchiveWriter(job.env, job.archive, settings, info, ledger.recover(job.archive))
+    worker = Worker(job, links, archive, clock, tally)
+    cookies = KeptCookies(job.env, job.path, worker.cookies, ledger.state(KeptCookies.name))
+    resumed = steady.now() if job.resumed else None
+    frontier = open_frontier(settings, job.env, job.path, state=ledger.state, resumed=resumed)
+    for url in ledger.progress.extended:
+        links.extend(url)
+    replayed = 0
+    for harvest in ledger.harvests():
+        _extend_scope(links, harvest)
+        cookies.replay(harvest)
+        archive.add(harvest.batches, harvest.links)
+        frontier.replay(harvest.time, harvest.outcomes)
+        replayed += len(harvest.outcomes)
+    tally.load(ledger.tally)
+    tally.before = ledger.progress.seconds
+    for structure in (*frontier.structures(), archive, cookies):
+        ledger.add(structure)
+    return Parts(job, clock, steady, tally, ledger, links, archive, worker, cookies, frontier, replayed)
+
+
+def _extend_scope(links: LinkMaker, harvest: Harvest) -> None:
+    """What seeds redirect to is in scope, as it was when they did."""
+    for outcome in harvest.outcomes:
+        if isinstance(outcome, PageFetched) and outcome.redirect is not None:
+            target = outcome.redirect.row
+            if target.flags & Flag.SEED:
+                links.extend(target.url.decode())
