@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from barkspider.core.batch import UrlBatch
 from barkspider.core.records import UrlRow
+
+if TYPE_CHECKING:  # it loads kernels, which whoever only counts does not need
+    from barkspider.core.batch import UrlBatch
 
 
 @dataclass(frozen=True, slots=True)
