@@ -2,11 +2,16 @@
 
 Where Common Crawl's index has a column for something it has the same name here, so that queries can be
 shared. docs/formats/tables.md says what each column means.
+
+A column is added by appending it to its table here and raising `VERSION`. Files of crawls before that stay as they
+are: whoever reads them sees nulls in the new column.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
+
+VERSION = 1  # of the columns of all tables together; every file has the one it was written with
 
 _TIME = pa.timestamp("us")  # in UTC; without a zone, which readers would each show in another way
 _URL = [
@@ -121,3 +126,17 @@ UNIQUE = frozenset(
         *("duplicate_of", "time"),
     )
 )
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """All rows of a batch with the columns of a schema: one that the batch lacks is null, others are left out.
+
+    >>> old = pa.record_batch({"gone": [True, False], "n": [1, 2]})
+    >>> conform(old, pa.schema([("n", pa.int64()), ("added", pa.string())])).to_pylist()
+    [{'n': 1, 'added': None}, {'n': 2, 'added': None}]
+    """
+    known = set(batch.schema.names)
+    columns = [
+        batch[field.name] if field.name in known else pa.nulls(batch.num_rows, field.type) for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

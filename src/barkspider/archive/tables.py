@@ -4,12 +4,16 @@ A file is named by the numbers of the writes whose rows it holds: `000007-000007
 `000000-000015.parquet` when the first sixteen were merged. A file whose numbers lie within another's is left
 over, its rows are in the other: so a merged file takes the place of its parts in the one step of its rename,
 and a reader never sees a row twice, or none of it.
+
+A file says by which version of the columns it was written. Rows of older and of newer files come with the columns
+of the table as it is now.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +21,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from barkspider.archive.schemas import SCHEMAS, UNIQUE
+from barkspider.archive.schemas import SCHEMAS, UNIQUE, VERSION, conform
 from barkspider.core.errors import StorageError
 from barkspider.storage.env import AppendFile, Env, ReadFile
 from barkspider.storage.memory import Data, as_bytes
@@ -26,6 +30,7 @@ _NAME = re.compile(r"(\d{6,})-(\d{6,})\.parquet")
 _SMALL = 64_000_000  # bytes; larger files are not merged again
 _MANY = 16  # files of one write each: so many are merged while the table grows
 _BOUNDED = ("fetch_time", "time")  # columns that come nearly sorted: bounds let a reader leave parts out
+_VERSION = b"barkspider.schema"  # in the metadata of a file; the oldest files have none, and are of version 1
 _GROUP = 250_000  # rows of a row group: a few tens of megabytes in memory
 
 
@@ -64,7 +69,7 @@ class TableFolder:
         while True:
             parts = self.parts()
             try:
-                return pa.Table.from_batches(self._batches(parts), self.schema)
+                return pa.Table.from_batches(self._batches(parts, self.schema), self.schema)
             except StorageError:
                 if parts == self.parts():  # else a merge has just taken one away: its rows are in another
                     raise
@@ -76,7 +81,22 @@ class TableFolder:
 
         They come a few at a time; nobody may write meanwhile.
         """
-        return self._batches(self.parts() if parts is None else parts, columns, skip)
+        chosen = pa.schema([self.schema.field(name) for name in columns])
+        return self._batches(self.parts() if parts is None else parts, chosen, skip)
+
+    def fits(self, part: Part) -> bool:
+        """Whether a file has the columns of its version.
+
+        Columns are only ever appended: an older file has the first of ours, and ours are the first of a newer one.
+        """
+        with self._opened(part) as parquet:
+            version, found = self._version(part, parquet), list(parquet.schema_arrow)
+        known = list(self.schema)
+        if version < VERSION:
+            known = known[: len(found)]
+        elif version > VERSION:
+            found = found[: len(known)]
+        return found == known
 
     def write(self, table: pa.Table) -> None:
         """Add rows, as one file; when this returns they survive a power loss."""
@@ -93,7 +113,10 @@ class TableFolder:
         self._tidy()
 
     def compact(self, last: int | None = None) -> None:
-        """Merge small files that lie side by side: those of the writes up to `last`, or all."""
+        """Merge small files that lie side by side: those of the writes up to `last`, or all.
+
+        A file of a newer version stays as it is: its columns that are not known here would be lost.
+        """
         self._tidy()  # what a crash left between a merge and the end of its parts
         run: list[Part] = []
         size = 0
@@ -101,12 +124,13 @@ class TableFolder:
             if last is not None and part.last > last:
                 break
             length = self._env.size(self.folder / part.name)
-            if length < _SMALL and size + length < 2 * _SMALL:
+            small = length < _SMALL and not self._newer(part)
+            if small and size + length < 2 * _SMALL:
                 run.append(part)
                 size += length
                 continue
             self._merge(run)
-            run, size = ([part], length) if length < _SMALL else ([], 0)
+            run, size = ([part], length) if small else ([], 0)
         self._merge(run)
 
     def settle(self, last: int) -> None:
@@ -142,7 +166,7 @@ class TableFolder:
         if len(run) < 2:
             return
         first, last = run[0].first, run[-1].last
-        self._put(Part(first, last, _name(first, last)), map(pa.table, self._batches(run)))
+        self._put(Part(first, last, _name(first, last)), map(pa.table, self._batches(run, self.schema)))
         self._tidy()
 
     def _put(self, part: Part, tables: Iterable[pa.Table]) -> None:
@@ -159,26 +183,40 @@ class TableFolder:
                 write_statistics=[name for name in self.schema.names if name in _BOUNDED],
                 write_page_checksum=True,
             ) as writer:
+                writer.add_key_value_metadata({_VERSION: str(VERSION)})
                 for table in tables:
                     writer.write_table(table, row_group_size=_GROUP)
             file.sync()
         self._env.rename(temporary, self.folder / part.name)
 
-    def _batches(
-        self, parts: list[Part], columns: list[str] | None = None, skip: int = 0
-    ) -> Iterator[pa.RecordBatch]:
+    def _batches(self, parts: list[Part], schema: pa.Schema, skip: int = 0) -> Iterator[pa.RecordBatch]:
         for part in parts:
-            with (
-                self._env.open(self.folder / part.name) as file,
-                pq.ParquetFile(_Source(file), page_checksum_verification=True) as parquet,
-            ):
+            with self._opened(part) as parquet:
                 if skip >= parquet.metadata.num_rows:
                     skip -= parquet.metadata.num_rows
                     continue
-                for batch in parquet.iter_batches(_GROUP, columns=columns):
+                for batch in parquet.iter_batches(_GROUP, columns=schema.names):
                     if skip < len(batch):
-                        yield batch.slice(skip)
+                        yield conform(batch.slice(skip), schema)
                     skip = max(skip - len(batch), 0)
+
+    def _newer(self, part: Part) -> bool:
+        with self._opened(part) as parquet:
+            return self._version(part, parquet) > VERSION
+
+    def _version(self, part: Part, parquet: pq.ParquetFile) -> int:
+        said: bytes = (parquet.metadata.metadata or {}).get(_VERSION, b"1")
+        if not said.isdigit():
+            raise StorageError(f"{self.folder / part.name} is damaged: its version is {said!r}")
+        return int(said)
+
+    @contextmanager
+    def _opened(self, part: Part) -> Iterator[pq.ParquetFile]:
+        with (
+            self._env.open(self.folder / part.name) as file,
+            pq.ParquetFile(_Source(file), page_checksum_verification=True) as parquet,
+        ):
+            yield parquet
 
     def _tidy(self) -> None:
         names = self._env.list(self.folder)

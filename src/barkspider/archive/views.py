@@ -107,10 +107,11 @@ def _connection(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in memory whose views are the tables; locked, so that no query can open anything else."""
     with duckdb.connect(":memory:") as connection:
+        # Every view looks at the columns of all files, and so does every use of it.
+        connection.execute("SET parquet_metadata_cache = true")
         for name, view in _VIEWS.items():
             if files[name]:
-                source = f"read_parquet([{', '.join(files[name])}])"
-                connection.execute(f"CREATE VIEW {view} AS SELECT * FROM {source}")
+                connection.execute(f"CREATE VIEW {view} AS {_stored(connection, name, files[name])}")
             else:
                 connection.register(view, SCHEMAS[name].empty_table())
         connection.execute(f"CREATE VIEW pages AS {_PAGES}")
@@ -120,6 +121,22 @@ def _connection(
         for setting in (*memory, "enable_external_access = false", "lock_configuration = true"):
             connection.execute(f"SET {setting}")
         yield connection
+
+
+def _stored(connection: duckdb.DuckDBPyConnection, name: str, files: list[str]) -> str:
+    """A SELECT of the columns that a table has now from files of any version.
+
+    A column that no file has is a null of its type: filters still reach the files, and so does the choice of
+    columns. Those that some files have, DuckDB fills with nulls by itself.
+    """
+    source = f"read_parquet([{', '.join(files)}], union_by_name = true)"
+    found = set(connection.sql(f"SELECT * FROM {source}").columns)
+    declared = connection.from_arrow(SCHEMAS[name].empty_table())
+    columns = [
+        f'"{column}"' if column in found else f'NULL::{kind} AS "{column}"'
+        for column, kind in zip(declared.columns, declared.types, strict=True)
+    ]
+    return f"SELECT {', '.join(columns)} FROM {source}"
 
 
 def _quoted(text: str) -> str:
