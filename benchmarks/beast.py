@@ -25,7 +25,7 @@ from barkspider.core.batch import WIDTH, UrlBatch
 from barkspider.core.settings import Budget
 from barkspider.core.texts import Texts
 from barkspider.frontier.budget.beast import Beast
-from barkspider.frontier.budget.seen import Seen, seen_keys
+from barkspider.frontier.budget.seen import Seen
 from barkspider.frontier.budget.star import Star
 from barkspider.simulate.queues import Naive
 from barkspider.storage.calls import Calls
@@ -33,7 +33,7 @@ from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
-from barkspider.url.partition import slots
+from barkspider.url.partition import slots, slotted
 
 Keys = npt.NDArray[np.uint64]
 
@@ -87,7 +87,7 @@ class _Stream:
         domains = self._random.integers(1, 2**63, _DOMAINS, dtype=np.uint64)
         self._plds: Keys = domains[self._random.zipf(1.2, 1 << 20) % _DOMAINS]
         self._next = _KNOWN
-        self.known: Keys = np.unique(seen_keys(*self.of(np.arange(_KNOWN))))
+        self.known: Keys = np.unique(slotted(*self.of(np.arange(_KNOWN))))
         self._urls = _urls(_BATCH, url)
 
     def of(self, numbers: npt.NDArray[np.int64]) -> tuple[Keys, Keys]:
@@ -171,7 +171,7 @@ def _seen(stream: _Stream, batches: int, with_value: bool = False) -> int:
             batch = stream.batch()
             cpu = time.process_time()
             if with_value:
-                keys = seen_keys(batch.key, batch.pld_key)
+                keys = slotted(batch.key, batch.pld_key)
                 seen.drum.feed(CHECK_UPDATE, keys, slots(batch.pld_key), batch.packed)
             else:
                 seen.feed(batch)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from barkspider.core.batch import UrlBatch
 from barkspider.core.records import UrlRow
-from barkspider.frontier.budget.seen import Seen, seen_keys
+from barkspider.frontier.budget.seen import Seen
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.store.manifest import Store
-from barkspider.url.partition import SLOTS, slots
+from barkspider.url.partition import SLOTS, slots, slotted
 from tests.storage.faulty import FaultyEnv
 
 FOLDER = Path("/job")
@@ -57,7 +57,7 @@ def test_each_url_comes_out_once_with_all_its_columns() -> None:
 def test_the_stored_key_tells_the_slot_and_keeps_the_rest_of_the_hash() -> None:
     random = np.random.default_rng(1)
     keys, domains = random.integers(0, 2**64, (2, 1000), dtype=np.uint64)
-    stored = seen_keys(keys, domains)
+    stored = slotted(keys, domains)
     assert (stored % SLOTS == slots(domains)).all()
     assert (stored >> np.uint64(12) == keys >> np.uint64(12)).all()
     _, seen = opened(FaultyEnv())

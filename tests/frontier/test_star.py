@@ -20,6 +20,7 @@ from barkspider.frontier.budget.budgets import Degrees, Distribution
 from barkspider.frontier.budget.star import Star, edge_keys
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.store.manifest import Store
+from barkspider.url.partition import slots
 from tests.storage.faulty import FaultyEnv
 
 FOLDER = Path("/job")
@@ -103,6 +104,16 @@ def test_keys_of_edges_are_all_different() -> None:
     side = np.arange(300, dtype=np.uint64)
     sources, targets = np.repeat(side, 300), np.tile(side, 300)
     assert len(np.unique(edge_keys(sources, targets))) == 300 * 300
+
+
+def test_an_edge_is_in_the_slot_of_its_target() -> None:
+    _, star = opened(FaultyEnv())
+    sources, targets = np.random.default_rng(1).integers(0, 2**64, (2, 5_000), dtype=np.uint64)
+    assert (slots(edge_keys(sources, targets)) == slots(targets)).all()
+    star.add_edges(sources, targets)
+    star.merge()
+    stored = np.concatenate([keys for keys, _ in star.drums["star/edges"].items()])
+    assert sorted(slots(stored).tolist()) == sorted(slots(targets).tolist())
 
 
 def test_urls_come_out_only_after_a_merge_with_what_came_with_them() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barkspider.url.keys import Keys
-from barkspider.url.partition import SLOTS, by_address, by_hash, by_hierarchy
+from barkspider.url.partition import SLOTS, by_address, by_hash, by_hierarchy, slots, slotted
 
 KEYS = Keys(seed=3).column(f"host{number}.example".encode() for number in range(20_000))
 
@@ -32,6 +32,17 @@ def test_hosts_spread_evenly() -> None:
 def test_more_processes_than_slots_are_refused(processes: int) -> None:
     with pytest.raises(ValueError, match="slots"):
         by_hash(KEYS, processes)
+
+
+def test_a_slotted_key_is_in_the_slot_of_its_domain_and_keeps_the_rest() -> None:
+    keys, domains = KEYS[:10_000], KEYS[10_000:]
+    made = slotted(keys, domains)
+    assert made.dtype == np.uint64
+    assert (slots(made) == slots(domains)).all()
+    assert (made // SLOTS == keys // SLOTS).all()
+    assert (by_hash(made, 7) == by_hash(domains, 7)).all()
+    assert [slotted(*pair) for pair in zip(keys.tolist(), domains.tolist(), strict=True)] == made.tolist()
+    assert slotted(2**64 - 1, 0) == 2**64 - SLOTS
 
 
 def test_a_single_top_level_domain_is_divided_by_host() -> None:

@@ -12,10 +12,13 @@ is hashed is what a partition keeps together:
 | address | key of the server's address | all sites of a server (Viúva Negra, IP partitioning) |
 
 A key has one of 4096 *slots*, and processes own ranges of slots. So another number of processes moves whole
-slots, and a stopped job can be divided anew.
+slots, and a stopped job can be divided anew: whatever a crawl keeps by the key of a URL or of an edge, it keeps by one
+that tells the slot of the domain (`slotted`).
 """
 
 from __future__ import annotations
+
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +31,9 @@ SLOTS = 4096
 KeyColumn = npt.NDArray[np.uint64]
 OwnerColumn = npt.NDArray[np.uint16]
 
+_SLOT = SLOTS - 1
+_REST = (1 << 64) - SLOTS  # the bits of a key that stay, as a number that fits into 64 of them
+
 
 def slots(keys: KeyColumn) -> npt.NDArray[np.uint16]:
     """The slot of each key.
@@ -36,6 +42,24 @@ def slots(keys: KeyColumn) -> npt.NDArray[np.uint16]:
     [5, 7]
     """
     return (keys % np.uint64(SLOTS)).astype(np.uint16)
+
+
+@overload
+def slotted(keys: int, domains: int) -> int: ...
+@overload
+def slotted(keys: KeyColumn, domains: KeyColumn) -> KeyColumn: ...
+def slotted(keys: Any, domains: Any) -> Any:
+    """Keys with the slots of these domains, given by their keys, in the lowest 12 bits; for arrays, or for one of each.
+
+    52 bits of hash are left, but keys of different slots never meet: so only n keys of the same slot lose n²/2^53 of
+    them to collisions, and over all slots it is as before.
+
+    >>> hex(slotted(0x12345678, 0xDEFABC))
+    '0x12345abc'
+    >>> slotted(np.array([4096, 8192], np.uint64), np.array([7, 8], np.uint64)).tolist()
+    [4103, 8200]
+    """
+    return (keys & _REST) | (domains & _SLOT)
 
 
 def by_hash(keys: KeyColumn, processes: int) -> OwnerColumn:

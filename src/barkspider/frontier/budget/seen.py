@@ -19,24 +19,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from barkspider.core.batch import UrlBatch
 from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
-from barkspider.url.partition import SLOTS
-
-
-def seen_keys(keys: npt.NDArray[np.uint64], pld_keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Keys of URLs with the slots of their domains in the lowest 12 bits.
-
-    >>> [hex(key) for key in seen_keys(np.array([0x12345678], np.uint64), np.array([0xabc], np.uint64))]
-    ['0x12345abc']
-    """
-    low = np.uint64(SLOTS - 1)
-    return (keys & ~low) | (pld_keys & low)
+from barkspider.url.partition import slotted
 
 
 class Seen:
@@ -91,7 +78,7 @@ class Seen:
 
     def feed(self, batch: UrlBatch) -> None:
         """Ask for a batch of URLs, and remember them."""
-        self.drum.feed(CHECK_UPDATE, seen_keys(batch.key, batch.pld_key), aux=batch.packed)
+        self.drum.feed(CHECK_UPDATE, slotted(batch.key, batch.pld_key), aux=batch.packed)
 
     def merge(self, wait: bool = True) -> None:
         """Decide on all URLs fed so far; with `wait` return when that is done."""

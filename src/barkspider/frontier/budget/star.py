@@ -35,6 +35,7 @@ from barkspider.frontier.budget.reputation import Notice, Reputation
 from barkspider.storage.drum.repository import CHECK, CHECK_UPDATE, UPDATE, Drum
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
+from barkspider.url.partition import slotted
 
 Keys = npt.NDArray[np.uint64]
 
@@ -47,13 +48,16 @@ _FRONT = 1 << 20  # bytes: 131,072 edges, and a site repeats its own on every pa
 def edge_keys(sources: Keys, targets: Keys) -> Keys:
     """One key for each edge, another for its reverse. Keys of domains are hashes with a secret seed already.
 
+    The lowest 12 bits are the slot of the target, whose in-degree the edge counts for: so edges go with their targets
+    when a stopped job is divided among another number of processes.
+
     >>> a, b = np.array([1], np.uint64), np.array([2], np.uint64)
-    >>> edge_keys(a, b) == edge_keys(b, a)
-    array([False])
+    >>> edge_keys(a, b) == edge_keys(b, a), (edge_keys(a, b) % 4096).tolist()
+    (array([False]), [2])
     """
     mixed: Keys = sources * _ODD + targets
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _MIX
-    return mixed ^ (mixed >> np.uint64(31))
+    return slotted(mixed ^ (mixed >> np.uint64(31)), targets)
 
 
 class _Scores:
