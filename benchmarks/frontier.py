@@ -1,7 +1,7 @@
 """The IRLbot frontier without a network: links per second of processor time through seen, star, beast and robots.
 
 Links come as they come off pages: of each batch one in three is new, domains follow Zipf's law, 15% of the links
-lead to another domain. They go through all stages of a real `Irlbot`, with its shares of the memory, and end where
+lead to another domain. They go through the real `Stages`, with their shares of the memory, and end where
 `Ready` would take them, one for each page; every robots.txt that is asked for is answered at once. A stage is merged
 when it is full, as in a crawl whose fetchers are busy, and after each two million links everything else is merged too.
 The rate over the last two million is compared with that over the two million that follow the first, and the memory with
@@ -22,8 +22,8 @@ import numpy.typing as npt
 from barkspider.core.batch import UrlBatch
 from barkspider.core.load import load_settings
 from barkspider.core.texts import Texts
-from barkspider.frontier import Irlbot
 from barkspider.frontier.robots.permits import Permit
+from barkspider.frontier.stages import Stages
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
 from barkspider.url import ALLOW_ALL
@@ -50,7 +50,7 @@ def run(quick: bool) -> dict[str, Any]:
         stream, idle = _Stream(), _resident()
         stages = _Dry(settings, Env(), Path(folder) / "job")
         store = Store.open(Env(), Path(folder) / "job")
-        for structure in stages.structures():
+        for structure in stages.structures:
             store.add(structure)
         rates, most = [], 0
         for _ in range(total // _WINDOW):
@@ -87,37 +87,36 @@ def _target(name: str, value: float, goal: float, holds: bool, unknown: bool = F
     return {"name": name, "value": value, "target": goal, "holds": holds}
 
 
-class _Dry(Irlbot):
+class _Dry(Stages):
     """The stages of the frontier, with somebody who takes what comes out in the place of `Ready`."""
 
     out = 0
 
     def pour(self, links: UrlBatch, sources: Keys, targets: Keys) -> None:
         """Put links in, and move what merges have let through."""
-        self._star.add_edges(sources, targets)
-        self._seen.feed(links)
+        self.star.add_edges(sources, targets)
+        self.seen.feed(links)
         self.move(_PAGES)
 
     def end(self) -> bool:
         """Bring on what waits for a merge; whether anything still does."""
         self.move(0)
-        return self._hurry(1.0) or self._seen.pending + self._star.unbudgeted + self._permits.undecided > 0
+        return self.hurry(1.0) or self.unplaced + self.permits.undecided > 0
 
     def move(self, pages: int) -> None:
         """Hand on what merges have let through, and take as many URLs out as pages were crawled."""
-        for batch in self._seen.unique():
-            self._star.check(batch)
-        for batch in self._beast.rescanned():
-            self._star.check(batch)
-        for batch, budgets in self._star.budgeted():
-            self._beast.put(batch, budgets)
-        taken = self._beast.take(pages) if pages else None
+        for batch in self.seen.unique():
+            self.star.check(batch)
+        for batch in self.beast.rescanned():
+            self.star.check(batch)
+        for batch, budgets in self.star.budgeted():
+            self.beast.put(batch, budgets)
+        taken = self.beast.take(pages) if pages else None
         if taken:
-            self._permits.check(taken)
-        self.out += sum(map(len, self._permits.permitted(now=1.0)))
-        for name in self._permits.asks(_BATCH):
-            self._permits.learn(name, Permit.of(ALLOW_ALL, learned=1.0, until=1e9))
-        self._moving = False
+            self.permits.check(taken)
+        self.out += sum(map(len, self.permits.permitted(now=1.0)))
+        for name in self.permits.asks(_BATCH):
+            self.permits.learn(name, Permit.of(ALLOW_ALL, learned=1.0, until=1e9))
 
 
 def _pour(stages: _Dry, stream: _Stream, links: int) -> tuple[float, int]:

@@ -16,7 +16,7 @@ import numpy as np
 from tests.frontier.farms import FARM, FarmWeb, Pages, breadth_first, crawl
 
 from barkspider.core.load import load_settings
-from barkspider.frontier import Irlbot
+from barkspider.frontier import open_frontier
 from barkspider.storage.env import Env
 
 _POINTS = 10  # of each curve
@@ -55,7 +55,7 @@ def run(quick: bool) -> dict[str, Any]:
 
 def _irlbot(web: FarmWeb, fetches: int) -> Pages:
     with tempfile.TemporaryDirectory() as folder:
-        frontier = Irlbot(load_settings(overrides=_SETTINGS), Env(), Path(folder), background=False)
+        frontier = open_frontier(load_settings(overrides=_SETTINGS), Env(), Path(folder), background=False)
         try:
             return crawl(web, frontier, fetches)
         finally:

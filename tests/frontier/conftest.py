@@ -9,18 +9,22 @@ from typing import Any
 import pytest
 
 from barkspider.core.load import load_settings
-from barkspider.frontier import Sydney
+from barkspider.frontier import Driver, open_frontier
 from barkspider.storage.env import Env
 
 
 @pytest.fixture
-def sydney(tmp_path: Path) -> Iterator[Callable[..., Sydney]]:
+def sydney(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
     """Makes frontiers with changed settings, such as `politeness__retries=2`."""
     made = []
 
-    def make(**changes: Any) -> Sydney:
-        names = {"seed": 1, **{name.replace("__", "."): value for name, value in changes.items()}}
-        made.append(Sydney(load_settings(overrides=names), Env(), tmp_path / str(len(made))))
+    def make(**changes: Any) -> Driver:
+        names = {
+            "seed": 1,
+            "frontier": "sydney",
+            **{name.replace("__", "."): value for name, value in changes.items()},
+        }
+        made.append(open_frontier(load_settings(overrides=names), Env(), tmp_path / str(len(made))))
         return made[-1]
 
     yield make

@@ -9,26 +9,31 @@ from typing import Any
 
 import pytest
 
+from barkspider.core.batch import UrlBatch
 from barkspider.core.load import load_settings
-from barkspider.frontier import Irlbot
+from barkspider.frontier import Driver, open_frontier
+from barkspider.frontier.gate import Gate
+from barkspider.frontier.irlbot import Irlbot
+from barkspider.frontier.source import Found
+from barkspider.frontier.stages import Stages
 from barkspider.storage.env import Env
-from tests.frontier.virtual import Failure, VirtualWeb, batch, random_web
+from tests.frontier.virtual import Failure, VirtualWeb, batch, random_web, row
 
-Make = Callable[..., Irlbot]
+Make = Callable[..., Driver]
 
 
 @pytest.fixture
 def irlbot(tmp_path: Path) -> Iterator[Make]:
     made = []
 
-    def make(**changes: Any) -> Irlbot:
+    def make(**changes: Any) -> Driver:
         names = {
             "seed": 1,
             "memory": "64MB",
             **{name.replace("__", "."): value for name, value in changes.items()},
         }
         made.append(
-            Irlbot(load_settings(overrides=names), Env(), tmp_path / str(len(made)), background=False)
+            open_frontier(load_settings(overrides=names), Env(), tmp_path / str(len(made)), background=False)
         )
         return made[-1]
 
@@ -137,3 +142,41 @@ def test_the_limit_of_pages_is_exact(irlbot: Make) -> None:
     frontier = irlbot(limits__pages=37)
     VirtualWeb(pages).run(frontier, batch(next(iter(pages))))
     assert frontier.counters.pages == 37
+
+
+def test_the_pages_of_a_step_are_fed_as_one_batch_with_the_edges_of_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = load_settings(overrides={"seed": 1, "memory": "64MB"})
+    gate = Gate(settings, Env(), tmp_path, lambda _: None)
+    stages = Stages(settings, Env(), tmp_path, background=False)
+    source = Irlbot(settings, gate, stages)
+    fed: list[list[bytes]] = []
+    feed = stages.seen.feed
+
+    def watched(links: UrlBatch) -> None:
+        fed.append(links.url.tolist())
+        feed(links)
+
+    monkeypatch.setattr(stages.seen, "feed", watched)
+    one, two, three = (row(f"http://{name}.example/") for name in ("one", "two", "three"))
+    found = [
+        Found(None, batch("http://seed.example/")),
+        Found(one, batch("http://one.example/in", "http://a.example/", "http://b.example/")),
+        Found(two, batch("http://there.example/"), target=row("http://there.example/")),
+        Found(two, batch("http://a.example/", "http://a.example/2")),
+        Found(three, batch()),
+        Found(three, batch("http://c.example/"), barred=batch("http://three.example/trap")),
+    ]
+    source.take(found, 0.0)
+    assert fed == [[url for each in found for url in each.links.url.tolist()]]
+    assert source.waiting()
+    stages.star.merge()
+    stages.seen.merge()
+    assert stages.star.edges == 4  # from one to a and b, from two to a, from three to c
+    assert (stages.star.domains, stages.star.distribution().degrees.tolist()) == (3, [1, 2])
+    assert sum(map(len, stages.seen.unique())) == 7  # a.example/ is there twice
+    source.take([Found(one, batch())], 0.0)
+    assert len(fed) == 1
+    source.close()
+    gate.close()

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from barkspider.core.events import HostResolved, Instruction, Outcome, PageFetched, ResolveHost
-from barkspider.frontier import Sydney
+from barkspider.frontier import Driver
 from tests.frontier.virtual import Failure, VirtualWeb, batch
 
-Make = Callable[..., Sydney]
+Make = Callable[..., Driver]
 
 
 def test_temporary_failures_are_tried_again_with_growing_pauses(sydney: Make) -> None:

@@ -19,15 +19,16 @@ from barkspider.core.events import (
     RobotsFetched,
 )
 from barkspider.core.settings import Politeness
-from barkspider.frontier import Sydney
+from barkspider.frontier import Driver
+from barkspider.frontier.politeness.hosts import Origin
 from barkspider.frontier.ready import Ready
-from barkspider.frontier.robots.rules import Origin, rules_of
+from barkspider.frontier.robots.rules import learn, miss, rules_of
 from barkspider.url import DISALLOW_ALL, RobotsRules
 from tests.frontier.virtual import KEYS, VirtualWeb, batch, row
 
 HOUR, DAY = 3600.0, 86_400.0
 SITE = "http://a.example"
-Make = Callable[..., Sydney]
+Make = Callable[..., Driver]
 
 
 def chain(length: int, **pages: Any) -> dict[str, Any]:
@@ -114,7 +115,7 @@ def test_robots_txt_is_asked_again_when_it_is_old(sydney: Make) -> None:
 )
 def test_cache_control_is_honoured_between_an_hour_and_a_day(max_age: float | None, kept: float) -> None:
     origin = Origin(SITE)
-    origin.learn(DISALLOW_ALL, max_age, Politeness(), now=5.0)
+    learn(origin, DISALLOW_ALL, max_age, Politeness(), now=5.0)
     assert origin.until == 5.0 + kept
 
 
@@ -145,16 +146,16 @@ def test_trouble_gives_none(status: int) -> None:
 def test_old_rules_are_used_for_a_bounded_time_when_no_new_ones_can_be_had() -> None:
     origin, politeness = Origin(SITE), Politeness(park_time=600.0, robots_stale=7 * DAY, retries=2)
     rules = RobotsRules([(False, "/x")])
-    origin.learn(rules, None, politeness, now=0.0)
+    learn(origin, rules, None, politeness, now=0.0)
     for now in (DAY, 2 * DAY, 7 * DAY - 1):
-        assert origin.miss(politeness, now, turn=now + 30) == 0.0
+        assert miss(origin, politeness, now, turn=now + 30) == 0.0
         assert (origin.rules, origin.refusal, origin.until) == (rules, "robots", now + 30 + 600)
-    assert origin.miss(politeness, 7 * DAY, 7 * DAY) == 60.0
-    assert origin.miss(politeness, 7 * DAY + 60, 7 * DAY) == 120.0
-    assert origin.miss(politeness, 7 * DAY + 180, 7 * DAY) == 0.0
+    assert miss(origin, politeness, 7 * DAY, 7 * DAY) == 60.0
+    assert miss(origin, politeness, 7 * DAY + 60, 7 * DAY) == 120.0
+    assert miss(origin, politeness, 7 * DAY + 180, 7 * DAY) == 0.0
     assert (origin.rules, origin.refusal) == (DISALLOW_ALL, "robots_unreachable")
-    assert origin.miss(politeness, 8 * DAY, 8 * DAY) == 60.0  # what was made up here is no old copy
-    origin.learn(rules, None, politeness, 9 * DAY)
+    assert miss(origin, politeness, 8 * DAY, 8 * DAY) == 60.0  # what was made up here is no old copy
+    learn(origin, rules, None, politeness, 9 * DAY)
     assert (origin.rules, origin.refusal, origin.failures) == (rules, "robots", 0)
 
 

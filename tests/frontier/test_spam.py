@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from barkspider.core.load import load_settings
-from barkspider.frontier import Irlbot
+from barkspider.frontier import open_frontier
 from barkspider.storage.env import Env
 from tests.frontier.farms import FARM, FarmWeb, Pages, breadth_first, crawl
 
@@ -25,7 +25,7 @@ def budgeted(web: FarmWeb, folder: Path, memory: str) -> Pages:
         "politeness.server_delay": "0s",
         "politeness.obey_robots": False,
     }
-    frontier = Irlbot(load_settings(overrides=settings), Env(), folder, background=False)
+    frontier = open_frontier(load_settings(overrides=settings), Env(), folder, background=False)
     order = crawl(web, frontier, FETCHES)
     frontier.validate()
     frontier.close()

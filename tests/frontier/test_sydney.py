@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,11 +14,14 @@ from hypothesis import strategies as st
 from barkspider.core.events import FetchPage, PageFetched
 from barkspider.core.load import load_settings
 from barkspider.core.records import Flag
-from barkspider.frontier import Sydney
+from barkspider.frontier import Driver, open_frontier
 from barkspider.storage.env import Env
+from barkspider.storage.store.manifest import Store
+from barkspider.storage.store.snapshot import read_snapshot
+from barkspider.url.partition import slots, slotted
 from tests.frontier.virtual import Failure, VirtualWeb, batch, random_web
 
-Make = Callable[..., Sydney]
+Make = Callable[..., Driver]
 
 
 @pytest.mark.parametrize("sample", [0, 1, 8, 16])
@@ -88,12 +92,13 @@ def test_delays_hold_whatever_the_web(
     chosen = load_settings(
         overrides={
             "seed": 1,
+            "frontier": "sydney",
             "sydney.sample": sample,
             "politeness.host_delay": f"{int(host_delay * 1000)}ms",
             "politeness.server_delay": f"{int(server_delay * 1000)}ms",
         }
     )
-    frontier = Sydney(chosen, Env(), tmp_path_factory.mktemp("s"))
+    frontier = open_frontier(chosen, Env(), tmp_path_factory.mktemp("s"))
     web.run(frontier, batch("http://h0.example/0"))
     frontier.close()
     assert web.closest(by=1) >= host_delay
@@ -188,8 +193,8 @@ def test_the_same_seed_gives_the_same_crawl(tmp_path: Path) -> None:
     orders = []
     for number in range(2):
         web = VirtualWeb(random_web(hosts=5, pages=300, links=20, seed=7))
-        chosen = load_settings(overrides={"seed": 1, "sydney.sample": 4})
-        frontier = Sydney(chosen, Env(), tmp_path / str(number))
+        chosen = load_settings(overrides={"seed": 1, "frontier": "sydney", "sydney.sample": 4})
+        frontier = open_frontier(chosen, Env(), tmp_path / str(number))
         web.run(frontier, batch("http://h0.example/0"))
         frontier.close()
         orders.append(web.fetched())
@@ -203,3 +208,42 @@ def test_hold_gives_out_nothing_more(sydney: Make) -> None:
     web.run(frontier, batch("http://a.example/"))
     assert web.requests == []
     assert frontier.counters.queued == 1
+
+
+def test_the_set_of_seen_urls_tells_their_slots(tmp_path: Path) -> None:
+    """In RAM and in the snapshot, so that whoever divides a job can tell from a key alone whose it is."""
+    chosen = load_settings(overrides={"seed": 1, "frontier": "sydney"})
+    store = Store.open(Env(), tmp_path)
+    frontier = open_frontier(chosen, Env(), tmp_path)
+    for structure in frontier.structures():
+        store.add(structure)
+    web = VirtualWeb(random_web(hosts=20, pages=100, links=5, seed=1))
+    web.run(frontier, batch("http://h0.example/0"))
+    store.commit()
+    frontier.close()
+    (path,) = (tmp_path / "frontier").iterdir()
+    stored = np.frombuffer(read_snapshot(Env(), path)[1]["seen"], np.uint64)
+    rows = batch(*web.pages)
+    assert sorted(stored.tolist()) == sorted(slotted(rows.key, rows.pld_key).tolist())
+    assert set(slots(stored).tolist()) == set(slots(rows.pld_key).tolist())
+    assert not np.isin(rows.key, stored).any()
+
+
+def test_a_link_that_was_seen_before_a_restart_is_not_new(tmp_path: Path) -> None:
+    chosen = load_settings(overrides={"seed": 1, "frontier": "sydney"})
+    pages = {"http://a.example/": ["http://b.example/"], "http://b.example/": ["http://a.example/"]}
+    first = VirtualWeb(pages)
+    store = Store.open(Env(), tmp_path)
+    frontier = open_frontier(chosen, Env(), tmp_path)
+    for structure in frontier.structures():
+        store.add(structure)
+    first.run(frontier, batch("http://a.example/"))
+    store.commit()
+    frontier.close()
+    store = Store.open(Env(), tmp_path)
+    frontier = open_frontier(chosen, Env(), tmp_path, state=store.state, resumed=50.0)
+    second = VirtualWeb(pages)
+    second.run(frontier, batch(*pages))
+    frontier.close()
+    assert sorted(first.fetched()) == sorted(pages)
+    assert second.fetched() == []

@@ -3,20 +3,66 @@
 The engine calls `step(now, outcomes)` and gets instructions and the time of its next call (see
 `barkspider.core.events`). Inside, URLs move like this:
 
-    links ─► seen? ─► sample: at most t ─► P (`ready`: queues by host, politeness, robots.txt) ─► FetchPage
-                         └► the others ─► S (on disk) ─ when P runs dry ─┘
+    outcomes ─► driver ─ Found ─► source: `irlbot` or `sydney` ─ admits, put ─► gate ─► ready ─► instructions
+                  │                 ▲                                                     │
+                  └► ready          └───────────────── come_back ◄──── Q_W ◄─── put_off ──┘
 
-`sydney` is the limited-memory frontier. What frontiers share: `ready` queues URLs by host and counts what becomes of
-them, `roster` moves `hosts` from state to state, `politeness` says how long they are left alone, `origins` asks for
-each robots.txt and `robots` says for how long it counts. `sampling` holds the decision kernels that simulations share.
+`driver` applies outcomes, follows redirects and keeps to limits. It owns a `source`, which is where new links go and
+where URLs come from: `irlbot` has them in `stages` on disk, by their domains' reputation (`budget`), until the rules
+of their sites are known (`robots`); `sydney` takes a few of each page into RAM (`sampling`) and leaves the others on
+disk. Both hand them on through the `gate`, which knows the limits of sites and domains, what an earlier run has done
+already, which redirects led to a URL (`trails`), and Q_W.
+`ready` has a queue a host: there `politeness` says who may be contacted when, and `robots` what they forbid.
+
+`memory` writes what is in RAM to disk at each checkpoint, and reads it back. `modes` says what becomes of a link that
+another process owns. Simulations share `budget`, `sampling` and `modes`.
 """
 
+from pathlib import Path
+
+from barkspider.core.settings import Settings
+from barkspider.frontier.driver import Driver
+from barkspider.frontier.gate import Gate, States
 from barkspider.frontier.irlbot import Irlbot
+from barkspider.frontier.memory import Memory
+from barkspider.frontier.source import Source
+from barkspider.frontier.stages import Stages
 from barkspider.frontier.sydney import Sydney
+from barkspider.storage.env import Env
 
-__all__ = ["Irlbot", "Sydney", "open_frontier"]
+__all__ = ["Driver", "open_frontier"]
 
 
-def open_frontier(settings, env, folder, *, state, resumed):  # type: ignore
-    chosen = Irlbot if settings.frontier == "irlbot" else Sydney
-    return chosen(settings, env, folder, state=state, resumed=resumed)
+def open_frontier(
+    settings: Settings,
+    env: Env,
+    folder: Path,
+    *,
+    state: States = lambda _: None,
+    resumed: float | None = None,
+    background: bool = True,
+) -> Driver:
+    """The frontier that the settings choose, with its files in a folder.
+
+    `state` gives what the last checkpoint has of a structure; `resumed` is the time, if there was one or there are
+    outcomes to be replayed. Without `background` merges run within `step`: for clocks that do not go by themselves.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as job:
+    ...     frontier = open_frontier(Settings(frontier="sydney"), Env(), Path(job))
+    ...     frontier.step(0.0, []), frontier.finished(), frontier.close()
+    (([], inf), True, None)
+    """
+    gate = Gate(settings, env, folder, state)
+    source: Source
+    if settings.frontier == "irlbot":
+        source = Irlbot(settings, gate, Stages(settings, env, folder, state=state, background=background))
+    else:
+        source = Sydney(settings, env, folder, gate, state)
+    kept = state(Driver.name)
+    driver = Driver(settings, gate, source, Memory(env, folder, Driver.name, kept))
+    if resumed is not None:
+        gate.resume(resumed)
+        if kept is not None:
+            driver.recall()
+    return driver

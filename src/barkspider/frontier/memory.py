@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import struct
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,85 +15,63 @@ import numpy.typing as npt
 
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.events import Counters, Trail
+from barkspider.core.events import Counters
+from barkspider.frontier.gate import Gate
 from barkspider.frontier.politeness.hosts import Asked, Entry
 from barkspider.frontier.politeness.pauses import HostPace
 from barkspider.frontier.ready import Ready
 from barkspider.frontier.robots.rules import ROBOTS, UNREACHABLE
+from barkspider.frontier.trails import Trails
 from barkspider.storage.env import Env
 from barkspider.storage.store.snapshot import Snapshot, read_snapshot
 
-_REMEMBERED_TRAILS = 100_000  # of redirects on their way through the stages: about 20 MB
 _ORIGIN = struct.Struct("<IIdd?")  # lengths of name and rules, learned, until, unreachable
 _HOST = np.dtype(
     [("key", "<u8"), ("next_time", "<f8"), ("crawl_delay", "<f8"), ("trouble", "<u4"), ("duplicates", "<u4")]
 )
-
-
-class Trails:
-    """The redirects that led to URLs which wait somewhere, by the keys of these; the oldest are forgotten.
-
-    >>> trails = Trails()
-    >>> trails.put(7, (1, 2)); trails.pop(7), trails.pop(7)
-    ((1, 2), ())
-    """
-
-    def __init__(self) -> None:
-        self._trails: OrderedDict[int, Trail] = OrderedDict()
-
-    def put(self, key: int, trail: Trail) -> None:
-        """Remember the trail of a URL."""
-        self._trails[key] = trail
-        if len(self._trails) > _REMEMBERED_TRAILS:
-            self._trails.popitem(last=False)
-
-    def pop(self, key: int) -> Trail:
-        """Give out the trail of a URL; an empty one when there is none."""
-        return self._trails.pop(key, ()) if self._trails else ()
-
-    def save(self) -> npt.NDArray[np.uint64]:
-        """All of them: key, length, and the keys of the trail, one after the other."""
-        flat = [number for key, trail in self._trails.items() for number in (key, len(trail), *trail)]
-        return np.array(flat, np.uint64)
-
-    def load(self, saved: npt.NDArray[np.uint64]) -> None:
-        """Take what `save` gave."""
-        numbers, place = saved.tolist(), 0
-        while place < len(numbers):
-            key, length = numbers[place : place + 2]
-            self.put(key, tuple(numbers[place + 2 : place + 2 + length]))
-            place += 2 + length
+_COUNTS = ("count done", "count hosts", "count domains")  # the arrays of `done`, `by_host` and `by_domain`
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What was in RAM at a checkpoint. `rows` were queued or under way."""
+    """What was in RAM at a checkpoint; `head` and `arrays` have what the source saved as well."""
 
     head: dict[str, Any]
     arrays: dict[str, bytes]
-    rows: UrlBatch
-    trails: npt.NDArray[np.uint64]
-    contents: npt.NDArray[np.uint64]
-    counts: dict[str, Counter[Any]]
 
-    def restore(self, ready: Ready, now: float) -> None:
-        """Give `Ready` its hosts in trouble and the robots.txt that it was to ask for.
+    @property
+    def contents(self) -> npt.NDArray[np.uint64]:
+        """Digests of pages."""
+        return np.frombuffer(self.arrays["contents"], np.uint64)
+
+    def restore(self, gate: Gate) -> None:
+        """Give a new gate what the earlier one had; its `now` is that of this run.
 
         No pause is longer than it was at the checkpoint, should the clock have been set back since then.
         """
+        counters = gate.counters
+        for name, value in self.head["counters"].items():
+            setattr(counters, name, value)
+        # What was queued or under way comes back from Q_W, as what it is: not to be found in RAM.
+        counters.deferred += counters.queued + counters.in_flight
+        counters.queued = counters.in_flight = 0
+        rows = UrlBatch.decode(self.arrays["rows"])
+        gate.delays.put(np.full(len(rows), gate.now), rows)
+        gate.trails.load(np.frombuffer(self.arrays["trails"], np.uint64))
+        gate.done, gate.by_host, gate.by_domain = (_counter(self.arrays[name]) for name in _COUNTS)
         for key, next_time, crawl_delay, trouble, duplicates in np.frombuffer(
             self.arrays["paces"], _HOST
         ).tolist():
             pace = HostPace()
             pace.trouble, pace.crawl_delay = trouble, crawl_delay
-            pace.next_time = min(next_time, now + next_time - self.head["now"])
-            ready.restore(key, pace, duplicates)
+            pace.next_time = min(next_time, gate.now + next_time - self.head["now"])
+            gate.ready.restore(key, pace, duplicates)
         for asked in self.head["asked"]:
-            ready.ask_again((str(asked[0]), str(asked[1]), int(asked[2])))
+            gate.ready.ask_again((str(asked[0]), str(asked[1]), int(asked[2])))
 
 
 class Memory:
-    """A file of what `Ready` and its owner hold; see the module. Part of the owner's structure."""
+    """A file of what a gate and its source hold in RAM; see the module. Part of the driver's structure."""
 
     def __init__(self, env: Env, folder: Path, name: str, state: dict[str, Any] | None) -> None:
         self._snapshot = Snapshot(env, folder, name, state)
@@ -101,20 +79,17 @@ class Memory:
 
     def write(
         self,
-        ready: Ready,
-        now: float,
+        gate: Gate,
+        contents: npt.NDArray[np.uint64],
         head: Mapping[str, Any],
         arrays: Mapping[str, Any],
-        trails: Trails,
-        counts: Mapping[str, Counter[Any]],
-        contents: npt.NDArray[np.uint64],
     ) -> dict[str, Any]:
-        """Write a new file, durably; the state of a `Structure`."""
+        """Write a new file, durably; the state of a `Structure`. `head` and `arrays` are what the source saved."""
         rows, paces = [], []
         asked: list[Asked] = []
-        saved = Trails()
-        saved.load(trails.save())
-        for host in ready.hosts():
+        trails = Trails()
+        trails.load(gate.trails.save())
+        for host in gate.ready.hosts():
             entries = list(host.entries())
             asked += host.robots
             if isinstance(host.flying, Entry):
@@ -124,34 +99,26 @@ class Memory:
             for entry in entries:
                 rows.append(entry.row)
                 if entry.trail:
-                    saved.put(entry.row.key, entry.trail)
-            if host.trouble or host.next_time > now or host.duplicates:
-                time = host.next_time if host.next_time > -math.inf else now
+                    trails.put(entry.row.key, entry.trail)
+            if host.trouble or host.next_time > gate.now or host.duplicates:
+                time = host.next_time if host.next_time > -math.inf else gate.now
                 paces.append((host.key, time, host.crawl_delay, host.trouble, host.duplicates))
+        counters: tuple[Counter[Any], ...] = (gate.done, gate.by_host, gate.by_domain)
         return self._snapshot.write(
-            {"now": now, "asked": asked, **head},
+            {"now": gate.now, "asked": asked, "counters": asdict(gate.counters), **head},
             {
                 "rows": UrlBatch.from_rows(rows).encode(),
-                "trails": saved.save(),
+                "trails": trails.save(),
                 "contents": contents,
                 "paces": np.array(paces, _HOST),
-                **{f"count {name}": _table(counter) for name, counter in counts.items()},
+                **{name: _table(counter) for name, counter in zip(_COUNTS, counters, strict=True)},
                 **arrays,
             },
         )
 
     def read(self) -> Kept:
         """What the last checkpoint has."""
-        head, arrays = self._snapshot.read()
-        prefix = "count "
-        return Kept(
-            head,
-            arrays,
-            UrlBatch.decode(arrays["rows"]),
-            np.frombuffer(arrays["trails"], np.uint64),
-            np.frombuffer(arrays["contents"], np.uint64),
-            {name.removeprefix(prefix): _counter(data) for name, data in arrays.items() if prefix in name},
-        )
+        return Kept(*self._snapshot.read())
 
 
 def _table(counter: Counter[Any]) -> npt.NDArray[np.uint64]:

@@ -2,7 +2,7 @@
 
     put ─► the queue of its host ─ whom `roster` lets us contact ─► take ─► outcome ─► counted, or put off
 
-How long the pauses are is said by `politeness`, what robots.txt forbids by `origins`.
+How long the pauses are is said by `politeness.pauses`, what robots.txt forbids by `robots.origins`: this is where both meet.
 
 Only URLs whose turn comes within the horizon of half a minute are kept here. What has to wait longer, because its
 host is parked, has many others queued, or shares a slow server with many, is put off: it comes back when its turn is
@@ -30,8 +30,8 @@ from barkspider.core.settings import Politeness
 from barkspider.frontier.politeness.hosts import Asked, Entry, Host, State
 from barkspider.frontier.politeness.pauses import HostPace, Pauses, ServerPace, retry_pause
 from barkspider.frontier.politeness.roster import Roster
-from barkspider.frontier.robots.origins import Origins
-from barkspider.frontier.robots.rules import Origin, is_unreachable
+from barkspider.frontier.robots.origins import Learned, Origins
+from barkspider.frontier.robots.rules import is_unreachable
 from barkspider.url import Keys, origin
 
 _HORIZON = 30.0  # seconds; more where a single pause is longer
@@ -53,14 +53,13 @@ class Ready:
         counters: Counters,
         remembered_hosts: int,
         put_off: Callable[[float, UrlRow, Trail], None],
-        learned: Callable[[Origin, float], None] = lambda *_: None,
     ) -> None:
-        """`put_off` is given a URL, no longer counted here, and when it should come back; for `learned` see `Origins`."""
+        """`put_off` is given a URL, no longer counted here, and when it should come back."""
         self._politeness, self._counters, self._put_off = politeness, counters, put_off
         self._pauses = Pauses(politeness)
         self._horizon = max(_HORIZON, 2 * politeness.host_delay)
         self._roster = Roster(politeness, remembered_hosts)
-        self._origins = Origins(politeness, agent, keys, self._roster, learned)
+        self._origins = Origins(politeness, agent, keys, self._roster)
         self.under_way = 0  # instructions without an outcome, of every kind
 
     # ── what the frontier puts in ──────────────────────────────────────────────────────────────
@@ -106,6 +105,10 @@ class Ready:
     def knows(self, name: str, host_key: int, now: float) -> bool:
         """Whether the rules of an origin are here and in force."""
         return self._origins.knows(name, host_key, now)
+
+    def subscribe(self, learned: Learned) -> None:
+        """Let somebody be told what becomes of each robots.txt; see `Origins`."""
+        self._origins.learned = learned
 
     def host(self, key: int) -> Host:
         """The host of a key, made when it is new."""

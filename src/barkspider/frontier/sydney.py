@@ -14,7 +14,7 @@ links beyond it are dropped, counted, and not marked as seen, so they may come b
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,52 +25,49 @@ from barkspider.core.batch import UrlBatch
 from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
+from barkspider.frontier.gate import Gate, States
 from barkspider.frontier.memory import load_origins, save_origins
-from barkspider.frontier.polite import PoliteFrontier, States
-from barkspider.frontier.politeness.hosts import Host
 from barkspider.frontier.sampling import sample
+from barkspider.frontier.source import Found
 from barkspider.storage.env import Env
 from barkspider.storage.keyset import KeySet
 from barkspider.storage.queue.disk_queue import DiskQueue
+from barkspider.url.partition import slotted
 
 _SLICE = 64  # pages of S looked at in one step: about a millisecond
 _LOOK_AGAIN = 0.25  # seconds until S is searched again for free hosts when a slice of it held none
 
 
-class Sydney(PoliteFrontier):
-    """A `Frontier`; see the module. One thread; its only I/O is the file of S.
+class Sydney:
+    """A `Source`; see the module. One thread; its only I/O is the file of S.
 
-    P is filled by links and refills and emptied by `step`; S is filled by pages with more than t new
-    links and emptied by refills.
+    P is filled by links and refills; S is filled by pages with more than t new links and emptied by refills. Keys of
+    seen URLs tell the slots of their domains (`url.partition`).
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        env: Env,
-        folder: Path,
-        *,
-        state: States = lambda _: None,
-        resumed: float | None = None,
-    ) -> None:
+    def __init__(self, settings: Settings, env: Env, folder: Path, gate: Gate, state: States) -> None:
         self._t, self._limit = settings.sydney.sample, settings.sydney.queue_limit
+        self._refetch = settings.sydney.refetch
+        self._gate, self._ready, self._counters = gate, gate.ready, gate.counters
         self._secondary = DiskQueue(env, folder, "queues/S", state=state("queues/S"))
         self._seen = KeySet()
         self._random = np.array([settings.seed], np.uint64)
         self._search_at = -math.inf  # when S may be searched for free hosts
         self._largest = 0
         self._revisits = 0
-        super().__init__(settings, env, folder, state, resumed)
 
+    @property
     def structures(self) -> Sequence[Structure]:
-        """P, S and Q_W."""
-        return [*super().structures(), self._secondary]
+        """S."""
+        return (self._secondary,)
 
-    def _keep(self) -> tuple[dict[str, Any], dict[str, Any]]:
+    def save(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """See `Source`."""
         head = {"largest": self._largest, "revisits": self._revisits, "random": int(self._random[0])}
         return head, {"seen": self._seen.keys(), "origins": save_origins(self._ready)}
 
-    def _recalled(self, head: dict[str, Any], arrays: dict[str, bytes]) -> None:
+    def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
+        """See `Source`."""
         self._largest, self._revisits = int(head["largest"]), int(head["revisits"])
         self._random = np.array([head["random"]], np.uint64)
         self._seen.add(np.frombuffer(arrays["seen"], np.uint64))
@@ -83,37 +80,46 @@ class Sydney(PoliteFrontier):
             "secondary": len(self._secondary),
             "largest": self._largest,
             "seen": len(self._seen),
-            "hosts": len(self._ready),
             "refetched": self._revisits,
         }
 
+    def drums(self) -> dict[str, dict[str, int]]:
+        """It has none."""
+        return {}
+
+    def notices(self) -> list[tuple[str, dict[str, Any]]]:
+        """It has none."""
+        return []
+
+    def waiting(self) -> bool:
+        """Whether there is anything in S."""
+        return len(self._secondary) > 0
+
     def validate(self) -> None:
         """Check the invariants."""
-        assert self.counters.balanced(), self.counters
-        for part in (self._ready, self._secondary, self._delays):
-            part.validate()
+        self._secondary.validate()
 
     def close(self) -> None:
         """Let go of the files; what was committed stays."""
         self._secondary.close()
-        self._delays.close()
 
-    def _waiting(self) -> bool:
-        return bool(self._primary() or len(self._secondary))
+    def take(self, found: Sequence[Found], now: float) -> None:
+        """Sample the links of pages; seeds and targets of redirects all go into P."""
+        for page, links, target, barred in found:
+            if page is None or target is not None:
+                if len(links):
+                    self._admit(links, now)
+            else:
+                self._refuse(barred)
+                self._sample(page, links, now)
 
-    def _seeds(self, batch: UrlBatch) -> None:
-        self._admit(batch)
-
-    def _lead(self, target: UrlRow) -> None:
-        self._admit(UrlBatch.from_rows([target]))
-
-    def _back(self, batch: UrlBatch, now: float) -> None:
-        self.counters.deferred -= len(batch)
-        for row in batch.rows():
-            self._put(row, now)
-
-    def _give(self, now: float, room: int) -> tuple[list[Instruction], float]:
-        unread = self._refill()
+    def give(self, now: float, room: int) -> tuple[list[Instruction], float]:
+        """Refill P when it is empty, search S when nobody in P may be contacted."""
+        back = self._gate.come_back(now)
+        self._counters.deferred -= len(back)
+        for row in back.rows():
+            self._gate.put(row, now)
+        unread = self._refill(now)
         instructions = self._ready.take(now, room)
         wake = self._ready.next_time()
         if not instructions and self._searches(now):
@@ -124,58 +130,58 @@ class Sydney(PoliteFrontier):
             wake = min(self._ready.next_time(), self._search_at)
         # What was taken may all have been refused by robots.txt: then no outcome comes that would call us.
         drained = not self._primary() and not self._ready.under_way and len(self._secondary) > 0
-        return instructions, now if unread or drained else wake
+        return instructions, min(now if unread or drained else wake, self._gate.next_time())
 
-    def _links(self, page: UrlRow, host: Host, links: UrlBatch) -> None:
+    def _sample(self, page: UrlRow, links: UrlBatch, now: float) -> None:
         """Lines 7 to 12 of figure 2."""
-        new, repeated = self._follows(page, host, links.where(self._seen.missing(links.key)))
-        self._refuse(repeated, "site_duplicates")
+        new = links.where(self._seen.missing(_keys(links)))
         chosen = sample(len(new), self._t, self._random)
         rest = new.where(~chosen)
         if len(rest):
             # With nothing in P the last place is for a link: else a full S would give back the same pages for ever.
             if self._queued() + (not self._primary()) >= self._limit:
                 self._drop(len(rest))
-            elif self._settings.sydney.refetch:
+            elif self._refetch:
                 again = page._replace(flags=page.flags | Flag.REVISIT)
                 self._secondary.append(UrlBatch.from_rows([again]).encode())
             else:
                 self._secondary.append(rest.encode())
-        self._admit(new.where(chosen))
+        self._admit(new.where(chosen), now)
 
     # ── the queues ─────────────────────────────────────────────────────────────────────────────
 
     def _primary(self) -> int:
-        return self.counters.queued + self.counters.deferred
+        return self._counters.queued + self._counters.deferred
 
     def _queued(self) -> int:
         return self._primary() + len(self._secondary)
 
-    def _admit(self, batch: UrlBatch) -> None:
+    def _admit(self, batch: UrlBatch, now: float) -> None:
         """Put new URLs into P and mark them as seen, as far as there is room."""
         room = max(self._limit - self._queued(), 0)
         if len(batch) > room:
-            batch = batch.where(self._seen.missing(batch.key))
+            batch = batch.where(self._seen.missing(_keys(batch)))
             self._drop(max(len(batch) - room, 0))
             batch = batch.take(np.arange(min(room, len(batch))))
-        new = batch.where(self._seen.add(batch.key))
+        new = batch.where(self._seen.add(_keys(batch)))
         for row in new.rows():
-            self.counters.discovered += 1
-            if self._admits(row):
-                self._put(row, self._now)
+            self._counters.discovered += 1
+            if self._gate.admits(row):
+                self._gate.put(row, now)
         self._largest = max(self._largest, self._queued())
 
-    def _refuse(self, batch: UrlBatch, reason: str) -> None:
-        count = int(self._seen.add(batch.key).sum())
+    def _refuse(self, batch: UrlBatch) -> None:
+        """Links within a site that has shown too many duplicates are seen, and refused, if they are new."""
+        count = int(self._seen.add(_keys(batch)).sum())
         if count:
-            self.counters.discovered += count
-            self.counters.refused[reason] = self.counters.refused.get(reason, 0) + count
+            self._counters.discovered += count
+            self._gate.refuse("site_duplicates", count)
 
     def _drop(self, count: int) -> None:
-        self.counters.discovered += count
-        self.counters.dropped += count
+        self._counters.discovered += count
+        self._counters.dropped += count
 
-    def _refill(self) -> bool:
+    def _refill(self, now: float) -> bool:
         """Move links from S to P while P is empty, at most t of each page (lines 13 to 16 of figure 2).
 
         Returns whether P is still empty and S is not: then there is more to do at once.
@@ -184,15 +190,15 @@ class Sydney(PoliteFrontier):
             if self._primary():
                 return False
             stored = UrlBatch.decode(self._secondary.pop())
-            if self._settings.sydney.refetch:
-                self._revisit(stored.rows()[0])
+            if self._refetch:
+                self._revisit(stored.rows()[0], now)
             else:
-                new = stored.where(self._seen.missing(stored.key))
-                self._take_from(new, np.arange(len(new)))
+                new = stored.where(self._seen.missing(_keys(stored)))
+                self._take_from(new, np.arange(len(new)), now)
         return not self._primary() and len(self._secondary) > 0
 
     def _searches(self, now: float) -> bool:
-        return len(self._secondary) > 0 and now >= self._search_at and not self._settings.sydney.refetch
+        return len(self._secondary) > 0 and now >= self._search_at and not self._refetch
 
     def _search(self, now: float) -> None:
         """P has URLs but none whose host may be contacted: move links to hosts that are free."""
@@ -203,19 +209,23 @@ class Sydney(PoliteFrontier):
             if not free:
                 self._secondary.append(block)
                 continue
-            new = stored.where(self._seen.missing(stored.key))
-            self._take_from(new, np.flatnonzero([key in free for key in new.host_key.tolist()]))
+            new = stored.where(self._seen.missing(_keys(stored)))
+            self._take_from(new, np.flatnonzero([key in free for key in new.host_key.tolist()]), now)
 
-    def _take_from(self, stored: UrlBatch, candidates: npt.NDArray[np.intp]) -> None:
+    def _take_from(self, stored: UrlBatch, candidates: npt.NDArray[np.intp], now: float) -> None:
         """At most t of the candidates go into P, all the other links back into S."""
         chosen = candidates[sample(len(candidates), self._t, self._random)]
         rest = np.setdiff1d(np.arange(len(stored)), chosen)
         if len(rest):
             self._secondary.append(stored.take(rest).encode())
-        self._admit(stored.take(chosen))
+        self._admit(stored.take(chosen), now)
 
-    def _revisit(self, page: UrlRow) -> None:
+    def _revisit(self, page: UrlRow, now: float) -> None:
         """Queue a page again for the links that were left: it counts as one more discovery."""
         self._revisits += 1
-        self.counters.discovered += 1
-        self._put(page, self._now)
+        self._counters.discovered += 1
+        self._gate.put(page, now)
+
+
+def _keys(batch: UrlBatch) -> npt.NDArray[np.uint64]:
+    return slotted(batch.key, batch.pld_key)

@@ -1,4 +1,4 @@
-"""Hosts (names), the servers (addresses) they are on, and the URLs that wait for them.
+"""Hosts (names) and their origins, the servers (addresses) they are on, and the URLs that wait for them.
 
 There may be a million hosts, most with a URL or two, so each is one object without containers of its own:
 even an empty deque would take more memory than all the rest. `Roster` moves them from state to state.
@@ -13,8 +13,7 @@ from enum import Enum
 from barkspider.core.events import Trail
 from barkspider.core.records import UrlRow
 from barkspider.frontier.politeness.pauses import HostPace, ServerPace
-from barkspider.frontier.robots.rules import Origin
-from barkspider.url import split
+from barkspider.url import DISALLOW_ALL, split
 
 
 class State(Enum):
@@ -49,6 +48,24 @@ class Entry:
     def __init__(self, row: UrlRow, trail: Trail) -> None:
         self.row, self.trail = row, trail
         self.behind: Entry | None = None
+
+
+class Origin:
+    """What is known of the robots.txt of one origin, a scheme, name and port; `robots.rules` says how it changes.
+
+    Its rules are in force `until` a time; it is `asking` while its robots.txt is under way.
+    """
+
+    __slots__ = ("asking", "failures", "learned", "name", "refusal", "rules", "until")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rules = DISALLOW_ALL
+        self.refusal = ""  # the reason that counters give for what the rules refuse, once they are in force
+        self.learned = -math.inf  # when the site gave the rules; never for those that it did not give
+        self.until = -math.inf
+        self.asking = False
+        self.failures = 0  # in a row
 
 
 Asked = tuple[str, str, int]  # a robots.txt to fetch: origin, URL, hops

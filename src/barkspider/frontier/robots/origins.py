@@ -2,7 +2,7 @@
 
     ask, or the first URL of an origin ─► FetchRobots ─► answered ─ rules, or none ─► known, `learned` is told
                                               ▲              ├ a redirect: a task of the host it leads to
-                                              └── a pause ───┘ no answer (RFC 9309, 2.3.1; see `robots`)
+                                              └── a pause ───┘ no answer (RFC 9309, 2.3.1; see `rules`)
 
 A robots.txt to fetch is a task of a host (`Host.robots`), at the same politeness as pages and before them: filled
 here, emptied by `Ready`.
@@ -12,42 +12,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TypeAlias
 
 from barkspider.core.errors import StorageError
 from barkspider.core.events import RobotsFetched
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Politeness
-from barkspider.frontier.politeness.hosts import Asked, Host, State
+from barkspider.frontier.politeness.hosts import Asked, Host, Origin, State
 from barkspider.frontier.politeness.roster import Roster
-from barkspider.frontier.robots.rules import MOST_REDIRECTS, Origin, rules_of
+from barkspider.frontier.robots.rules import MOST_REDIRECTS, learn, miss, rules_of
 from barkspider.url import ALLOW_ALL, Keys, RobotsRules, origin, split
+
+# Told when the robots.txt of an origin is known or given up (0), or else after which pause it is asked for again.
+Learned: TypeAlias = Callable[[Origin, float], None]
 
 
 class Origins:
     """See the module. Part of `Ready`, in its thread; what is known of an origin is kept with its host.
 
-    Invariant: `asking` origins are being asked for, or about to be.
+    Invariant: `asking` origins are being asked for, or about to be. `learned` may be set by whoever wants to be told.
     """
 
-    def __init__(
-        self,
-        politeness: Politeness,
-        agent: str,
-        keys: Keys,
-        roster: Roster,
-        learned: Callable[[Origin, float], None],
-    ) -> None:
-        """`learned` is told when the robots.txt of an origin is known or given up, or else after which pause it is
-        asked for again."""
+    def __init__(self, politeness: Politeness, agent: str, keys: Keys, roster: Roster) -> None:
         self._politeness, self._agent, self._keys, self._roster = politeness, agent, keys, roster
-        self._learned = learned
+        self.learned: Learned = lambda *_: None
         self.asking = 0
 
     def ask(self, name: str, now: float) -> None:
         """Fetch the robots.txt of an origin, unless it is known or under way."""
         known = self._find(name)[1]
         if known.until > now:
-            self._learned(known, 0.0)
+            self.learned(known, 0.0)
         elif not known.asking:
             self.add(_first_ask(name))
 
@@ -122,18 +117,18 @@ class Origins:
         self._set_asking(known, False)
         pause = 0.0
         if rules is None:
-            pause = known.miss(self._politeness, now, host.next_time)
+            pause = miss(known, self._politeness, now, host.next_time)
             host.wait_until(now + pause)
             if pause:
                 host.robots += (self.want(known),)
         else:
-            known.learn(rules, max_age, self._politeness, now)
+            learn(known, rules, max_age, self._politeness, now)
             # The pause that began with this answer did not know of the Crawl-delay in it.
             self._heed_delay(host, now)
         if host.state is State.BLOCKED:
             host.state = State.IDLE
         self._roster.schedule(host)
-        self._learned(known, pause)
+        self.learned(known, pause)
 
     def _set_asking(self, known: Origin, asking: bool) -> None:
         self.asking += asking - known.asking

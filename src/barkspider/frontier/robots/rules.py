@@ -11,6 +11,7 @@ import math
 
 from barkspider.core.events import RobotsFetched
 from barkspider.core.settings import Politeness
+from barkspider.frontier.politeness.hosts import Origin
 from barkspider.frontier.politeness.pauses import retry_pause
 from barkspider.url import ALLOW_ALL, DISALLOW_ALL, RobotsRules
 
@@ -36,39 +37,37 @@ def rules_of(outcome: RobotsFetched, agent: str) -> RobotsRules | None:
     return RobotsRules.parse(outcome.body, agent) if 200 <= outcome.status < 300 else ALLOW_ALL
 
 
-class Origin:
-    """One origin: its rules are in force `until` a time; `asking` while its robots.txt is under way."""
+def learn(
+    known: Origin, rules: RobotsRules, max_age: float | None, politeness: Politeness, now: float
+) -> None:
+    """The site of an origin gave its rules, to be kept for `max_age` seconds if it said so.
 
-    __slots__ = ("asking", "failures", "learned", "name", "refusal", "rules", "until")
+    >>> known = Origin("http://a.example")
+    >>> learn(known, ALLOW_ALL, 7200.0, Politeness(), now=5.0); known.refusal, known.until
+    ('robots', 7205.0)
+    """
+    most = politeness.robots_expiry
+    age = most if max_age is None else min(max(max_age, politeness.robots_min_expiry), most)
+    known.rules, known.refusal, known.failures = rules, ROBOTS, 0
+    known.learned, known.until = now, now + age
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.rules = DISALLOW_ALL
-        self.refusal = ROBOTS  # the reason that counters give for what the rules refuse
-        self.learned = -math.inf  # when the site gave the rules; never for those that it did not give
-        self.until = -math.inf
-        self.asking = False
-        self.failures = 0  # in a row
 
-    def learn(self, rules: RobotsRules, max_age: float | None, politeness: Politeness, now: float) -> None:
-        """The site gave its rules, to be kept for `max_age` seconds if it said so."""
-        most = politeness.robots_expiry
-        age = most if max_age is None else min(max(max_age, politeness.robots_min_expiry), most)
-        self.rules, self.refusal, self.failures = rules, ROBOTS, 0
-        self.learned, self.until = now, now + age
+def miss(known: Origin, politeness: Politeness, now: float, turn: float) -> float:
+    """The rules of an origin could not be had; `turn` is when its host may be asked for anything again.
 
-    def miss(self, politeness: Politeness, now: float, turn: float) -> float:
-        """The rules could not be had; `turn` is when the host may be asked for anything again.
+    Returns how long to wait before asking again; 0 when there is something to go by meanwhile: the old
+    rules, which RFC 9309 lets us use beyond their time when there are no newer ones to be had (2.4), or,
+    after the last try, that all is forbidden. Both hold at the host's next turn, whenever that is.
 
-        Returns how long to wait before asking again; 0 when there is something to go by meanwhile: the old
-        rules, which RFC 9309 lets us use beyond their time when there are no newer ones to be had (2.4), or,
-        after the last try, that all is forbidden. Both hold at the host's next turn, whenever that is.
-        """
-        self.failures += 1
-        is_old = self.learned + politeness.robots_stale > now
-        if not is_old and self.failures <= politeness.retries:
-            return retry_pause(politeness, self.failures - 1)
-        if not is_old:
-            self.rules, self.refusal, self.learned = DISALLOW_ALL, UNREACHABLE, -math.inf
-        self.failures, self.until = 0, max(now, turn) + politeness.park_time
-        return 0.0
+    >>> known, politeness = Origin("http://a.example"), Politeness(retries=1, retry_delay=10.0)
+    >>> miss(known, politeness, 0.0, 0.0), miss(known, politeness, 10.0, 10.0), known.refusal
+    (10.0, 0.0, 'robots_unreachable')
+    """
+    known.failures += 1
+    is_old = known.learned + politeness.robots_stale > now
+    if not is_old and known.failures <= politeness.retries:
+        return retry_pause(politeness, known.failures - 1)
+    if not is_old:
+        known.rules, known.refusal, known.learned = DISALLOW_ALL, UNREACHABLE, -math.inf
+    known.failures, known.until = 0, max(now, turn) + politeness.park_time
+    return 0.0

@@ -1,0 +1,248 @@
+"""The driver: a frontier around any source of URLs. It applies outcomes, follows redirects and keeps to limits.
+
+    step ─► outcomes ─► Ready: counted, pauses begin, retries are put off
+               └─ links, seeds, targets of redirects ─► source.take ─► source.give ─► instructions
+
+A checkpoint keeps what is in RAM as one file (`memory`), beside the files of the source and of Q_W. After a crash a
+driver recalls the last one, and is given the outcomes since then once more (`replay`); see `gate` for their URLs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from barkspider.core.batch import NO_URLS, UrlBatch
+from barkspider.core.events import (
+    FetchPage,
+    HostResolved,
+    Instruction,
+    Outcome,
+    PageFetched,
+    Redirect,
+    RobotsFetched,
+    Seeds,
+    Structure,
+)
+from barkspider.core.records import Flag, UrlRow
+from barkspider.core.settings import Settings
+from barkspider.frontier.gate import Gate
+from barkspider.frontier.memory import Memory
+from barkspider.frontier.source import Found, Source
+from barkspider.storage.keyset import KeySet
+
+_LATE = 5.0  # seconds after which a page under way no longer counts as coming
+
+
+class Driver:
+    """A `core.events.Frontier`; see the module. One thread; it owns its gate and its source."""
+
+    name = "frontier"
+
+    def __init__(self, settings: Settings, gate: Gate, source: Source, memory: Memory) -> None:
+        self._limits, self._in_flight = settings.limits, settings.fetch.in_flight
+        self._gate, self._source, self._memory = gate, source, memory
+        self.counters = gate.counters
+        self._ready = gate.ready
+        self._contents = KeySet()  # digests of pages, if duplicates are limited
+        self._given: dict[int, float] = {}  # pages being fetched and since when, if pages are limited
+        self._held = self._paused = False
+
+    def step(self, now: float, outcomes: Sequence[Outcome]) -> tuple[list[Instruction], float]:
+        """Apply the outcomes in order, then give out what may be done at this moment."""
+        self._gate.now, self._gate.begun = now, True
+        found: list[Found] = []
+        for outcome in outcomes:
+            if isinstance(outcome, PageFetched):
+                found += self._page(outcome, now)
+            elif isinstance(outcome, RobotsFetched):
+                self._ready.robots(outcome, now)
+            elif isinstance(outcome, HostResolved):
+                self._ready.resolved(outcome, now)
+            else:
+                found += self._seeds(outcome, now)
+        self._hand_over(found)
+        room = self._room(now)
+        if room == 0:
+            return [], now + _LATE if self._given else math.inf
+        instructions, wake = self._source.give(now, room)
+        self._gate.write_off()
+        if self._limits.pages:
+            self._given |= {item.row.key: now for item in instructions if isinstance(item, FetchPage)}
+            if self._given:
+                wake = min(wake, now + _LATE)
+        return instructions, wake
+
+    def replay(self, time: float, outcomes: Sequence[Outcome]) -> None:
+        """Apply outcomes of an earlier run; their URLs are dropped when they come up."""
+        time = min(time, self._gate.now)  # a clock may have been set back meanwhile
+        found: list[Found] = []
+        for outcome in outcomes:
+            if isinstance(outcome, PageFetched):
+                self._gate.add_done(outcome.asked.row)
+                found += self._page(outcome, time, again=True)
+            elif isinstance(outcome, RobotsFetched):
+                self._ready.replay_robots(outcome, time)
+            elif isinstance(outcome, Seeds):
+                found += self._seeds(outcome, time)
+        self._hand_over(found)
+
+    def hold(self) -> None:
+        """Give out nothing more."""
+        self._held = True
+
+    def pause(self, on: bool) -> None:
+        """Give out nothing for a while."""
+        self._paused = on
+
+    def finished(self) -> bool:
+        """Whether nothing is under way and nothing is left, or nothing more may be given out."""
+        if self._enough():
+            return True
+        counters = self.counters
+        waiting = counters.queued or counters.deferred or self._source.waiting()
+        return not self._ready.under_way and (self._held or not waiting)
+
+    def gauges(self) -> dict[str, int]:
+        """Those of its source, and how many hosts are known."""
+        return {**self._source.gauges(), "hosts": len(self._ready)}
+
+    def drums(self) -> dict[str, dict[str, int]]:
+        """Those of its source."""
+        return self._source.drums()
+
+    def notices(self) -> list[tuple[str, dict[str, Any]]]:
+        """Those of its source."""
+        return self._source.notices()
+
+    def validate(self) -> None:
+        """Check the invariants, those of all parts included."""
+        self._gate.validate()
+        self._source.validate()
+
+    def close(self) -> None:
+        """Let go of the files; what was committed stays."""
+        self._source.close()
+        self._gate.close()
+
+    # ── what a checkpoint keeps ────────────────────────────────────────────────────────────────
+
+    def structures(self) -> Sequence[Structure]:
+        """Its own, that of Q_W, and those of its source."""
+        return [self, self._gate.delays, *self._source.structures]
+
+    def prepare(self) -> dict[str, Any]:
+        """See `core.events.Structure`: all that is in RAM."""
+        self._gate.write_off()
+        return self._memory.write(self._gate, self._contents.keys(), *self._source.save())
+
+    def committed(self) -> None:
+        """See `core.events.Structure`."""
+        self._memory.committed()
+
+    def recall(self) -> None:
+        """Take back what the last checkpoint has, before anything else is done; the gate knows the time."""
+        kept = self._memory.read()
+        kept.restore(self._gate)
+        self._contents.add(kept.contents)
+        self._source.load(kept.head, kept.arrays)
+
+    # ── limits ─────────────────────────────────────────────────────────────────────────────────
+
+    def _enough(self) -> bool:
+        """Whether the limit of pages is reached; what is still under way is not needed then."""
+        return 0 < self._limits.pages <= self.counters.pages
+
+    def _room(self, now: float) -> int:
+        """How many more instructions may be under way.
+
+        No more pages are asked for than are wanted, but for those that are late: one slow server must not
+        hold up the end.
+        """
+        if self._held or self._paused or self._enough():
+            return 0
+        room = self._in_flight - self._ready.under_way
+        if self._limits.pages:
+            coming = sum(now - since < _LATE for since in self._given.values())
+            room = min(room, self._limits.pages - self.counters.pages - coming)
+        return max(room, 0)
+
+    # ── outcomes ───────────────────────────────────────────────────────────────────────────────
+
+    def _hand_over(self, found: list[Found]) -> None:
+        if found:
+            self._source.take(found, self._gate.now)
+        self._gate.write_off()
+
+    def _seeds(self, outcome: Seeds, now: float) -> list[Found]:
+        """URLs that the user gave; those to be fetched again pass by what was seen."""
+        again = (outcome.batch.flags & Flag.AGAIN) != 0
+        if again.any():
+            self._gate.put_again(outcome.batch.where(again), now)
+        return [Found(None, outcome.batch.where(~again))]
+
+    def _page(self, outcome: PageFetched, now: float, again: bool = False) -> list[Found]:
+        """Count how the fetch of a page ended; what it brought in, if anything.
+
+        `again` says that it is replayed: then nothing is under way that would end here.
+        """
+        row = outcome.asked.row
+        self._given.pop(row.key, None)
+        if outcome.stale:
+            self._ready.put_back(outcome, row, outcome.asked.trail, now)
+            return []
+        if outcome.redirect is not None:
+            return [self._redirected(outcome, outcome.redirect, now, again)]
+        self._end(outcome, now, again)
+        if outcome.failure or (outcome.status >= 300 and outcome.status != 304):
+            return []  # it failed, or redirects out of scope or nowhere
+        links = NO_URLS if outcome.links is None else outcome.links
+        return [self._followed(row, links, outcome.digest)]
+
+    def _followed(self, page: UrlRow, links: UrlBatch, digest: int) -> Found:
+        """The links of a page, without those within a site that has shown too many duplicates."""
+        most = self._limits.site_duplicates
+        if not most:
+            return Found(page, links)
+        host = self._ready.host(page.host_key)
+        if digest:
+            host.duplicates += not self._contents.add(np.array([digest], np.uint64))[0]
+        if host.duplicates < most:
+            return Found(page, links)
+        inside = links.host_key == page.host_key
+        return Found(page, links.where(~inside), barred=links.where(inside))
+
+    def _redirected(self, outcome: PageFetched, redirect: Redirect, now: float, again: bool) -> Found:
+        """Take a redirect as a link; one back into its own trail is fetched once more as written."""
+        source, target = outcome.asked.row, redirect.row
+        trail = (*outcome.asked.trail, source.key)
+        is_back = target.key in trail
+        links, failure = NO_URLS, ""
+        if target.hops > self._limits.redirects:
+            failure = "too_many_redirects"
+        elif is_back and source.flags & Flag.EXACT:
+            failure = "redirect_loop"
+        if failure:
+            self._end(replace(outcome, redirect=None, failure=failure), now, again)
+        elif not is_back:
+            self._end(outcome, now, again)
+            self._gate.trails.put(target.key, trail)
+            links = UrlBatch.from_rows([target])
+        else:
+            exact = target._replace(url=redirect.exact, flags=target.flags | Flag.EXACT)
+            if again:
+                self.counters.ahead += 1
+                self._gate.put_off(now, exact, trail)
+            else:
+                self._ready.put_back(outcome, exact, trail, now)
+        return Found(source, links, target=target)
+
+    def _end(self, outcome: PageFetched, now: float, again: bool) -> None:
+        if again:
+            self._ready.replay_page(outcome, now)
+        else:
+            self._ready.page_fetched(outcome, now)

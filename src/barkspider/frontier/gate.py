@@ -1,0 +1,184 @@
+"""The gate: what every URL passes on its way into `Ready`, whichever source it comes from.
+
+    source ─ admits ─► put ─ unless it is done ─► Ready ─► FetchPage
+       ▲                                            │ its turn is far away, or it failed for now
+       └───────── come_back ◄──── Q_W ◄─── put_off ─┘
+
+Q_W holds URLs that are to come back at a time: those that failed for now, those whose hosts are parked or busy for
+long. None of them passes a set of seen URLs again.
+
+After a crash a frontier goes on from its last checkpoint and is given the outcomes since then once more. Their URLs
+are still where the checkpoint has them, in some queue or not even found: they are kept as *done*, and dropped when
+they come up here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from barkspider.core.batch import UrlBatch
+from barkspider.core.events import Counters, Trail
+from barkspider.core.records import Flag, UrlRow
+from barkspider.core.settings import Settings
+from barkspider.frontier.politeness.delays import Delays
+from barkspider.frontier.ready import Ready
+from barkspider.frontier.trails import Trails
+from barkspider.storage.env import Env
+from barkspider.url import Keys
+from barkspider.url.partition import slotted
+
+_REMEMBERED_HOSTS = 100_000  # robots.txt and address of hosts with nothing queued: about 80 MB
+_BACK_AT_ONCE = 2_000  # URLs that come back from Q_W in one step: some ten milliseconds
+_FORMS = int(Flag.EXACT | Flag.REVISIT | Flag.AGAIN)  # of one URL, each with an outcome of its own
+
+Form: TypeAlias = tuple[int, int, int]
+States: TypeAlias = Callable[
+    [str], dict[str, Any] | None
+]  # what the last checkpoint has of a structure, by its name
+
+
+class Gate:
+    """See the module. Filled by a source with `put`; `Ready` is emptied by the source, Q_W too, with `come_back`.
+
+    One thread. Invariants: the counters balance; what is on its way to Q_W counts as deferred already. The driver sets
+    `now` at each step, and `begun` when all outcomes of earlier runs have been replayed: before that, what is put is
+    put off, because it may turn out to be done.
+
+    >>> import tempfile
+    >>> row = UrlRow(1, 2, 3, 0, 0, 0, 0, b"http://a.example/")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     gate = Gate(Settings(), Env(), Path(folder), state=lambda _: None)
+    ...     gate.counters.discovered += 1
+    ...     gate.put(row, now=0.0)
+    ...     gate.write_off(); gate.next_time(), gate.come_back(now=0.0).rows() == [row], gate.close()
+    (0.0, True, None)
+    """
+
+    def __init__(self, settings: Settings, env: Env, folder: Path, state: States) -> None:
+        self._limits = settings.limits
+        self.counters = Counters()
+        self.ready = Ready(
+            settings.politeness,
+            settings.agent.name,
+            Keys(settings.seed),
+            self.counters,
+            _REMEMBERED_HOSTS,
+            self.put_off,
+        )
+        self.delays = Delays(env, folder, state=state(Delays.name))  # Q_W
+        self._off: list[tuple[float, UrlRow]] = []  # on its way to Q_W: rows are written in batches
+        self.trails = Trails()
+        self.done: Counter[Form] = Counter()
+        self.by_host: Counter[int] = Counter()  # URLs admitted, by host, if that is limited
+        self.by_domain: Counter[int] = Counter()
+        self.now = 0.0
+        self.begun = False
+
+    def resume(self, now: float) -> None:
+        """There were earlier runs: everybody counts as contacted at this moment."""
+        self.now = now
+        self.ready.restart(now)
+
+    # ── into Ready ─────────────────────────────────────────────────────────────────────────────
+
+    def admits(self, row: UrlRow) -> bool:
+        """Whether a URL that comes up for the first time is within the share of its site and its domain; one that is
+        not is counted as refused."""
+        for most, counts, key, reason in (
+            (self._limits.site_urls, self.by_host, row.host_key, "site_limit"),
+            (self._limits.domain_urls, self.by_domain, row.pld_key, "domain_limit"),
+        ):
+            if most:
+                if counts[key] >= most:
+                    self.refuse(reason, 1)
+                    return False
+                counts[key] += 1
+        return True
+
+    def refuse(self, reason: str, count: int) -> None:
+        """Count URLs, discovered before, that are not to be fetched."""
+        self.counters.refused[reason] = self.counters.refused.get(reason, 0) + count
+
+    def put(self, row: UrlRow, now: float, budget: float = 1.0) -> None:
+        """Let a URL wait for its host, unless it is done. It is counted as discovered, and as waiting nowhere.
+
+        `budget` is that of its domain, in multiples of B_0.
+        """
+        if self.begun and self.done and self._is_done(row):
+            self.counters.ahead -= 1
+            return  # its trail may be that of another form that waits
+        trail = self.trails.pop(row.key)
+        if self.begun:
+            self.ready.put(row, now, trail, budget)
+        else:
+            self.put_off(now, row, trail)
+
+    def add_done(self, row: UrlRow) -> None:
+        """A URL has an outcome of an earlier run: it is dropped when it comes up in this form."""
+        self.done[form(row)] += 1
+
+    def _is_done(self, row: UrlRow) -> bool:
+        found = form(row)
+        if not self.done[found]:
+            return False
+        self.done[found] -= 1
+        if not self.done[found]:
+            del self.done[found]
+        return True
+
+    # ── Q_W ────────────────────────────────────────────────────────────────────────────────────
+
+    def put_off(self, time: float, row: UrlRow, trail: Trail) -> None:
+        """Let a URL, counted as waiting nowhere, come back at a time."""
+        self.counters.deferred += 1
+        self._off.append((time, row))
+        if trail:
+            self.trails.put(row.key, trail)
+
+    def put_again(self, batch: UrlBatch, now: float) -> None:
+        """Pages that are to be fetched once more, each as one more discovery, past what was seen."""
+        self.counters.discovered += len(batch)
+        self.counters.deferred += len(batch)
+        self.delays.put(np.full(len(batch), now), batch)
+
+    def write_off(self) -> None:
+        """Write what was put off to Q_W; before that it cannot come back."""
+        if self._off:
+            times, rows = zip(*self._off, strict=True)
+            self._off = []
+            self.delays.put(np.array(times), UrlBatch.from_rows(rows))
+
+    def come_back(self, now: float) -> UrlBatch:
+        """Take URLs whose time has come, some at a time. They go on counting as deferred, which is up to the caller."""
+        return self.delays.take(now, _BACK_AT_ONCE)
+
+    def next_time(self) -> float:
+        """When the first URL may come back; inf when there is none."""
+        return min((self.delays.next_time(), *(time for time, _ in self._off)))
+
+    def validate(self) -> None:
+        """Check the invariants."""
+        assert self.counters.balanced(), self.counters
+        assert self.counters.deferred >= len(self.delays) + len(self._off)
+        assert all(count > 0 for count in self.done.values())
+        self.ready.validate()
+        self.delays.validate()
+
+    def close(self) -> None:
+        """Let go of the files; what was committed stays."""
+        self.delays.close()
+
+
+def form(row: UrlRow) -> Form:
+    """What tells the outcomes of one URL apart: it may be tried again, or be fetched in another form. The key has the
+    slot of its domain, so that whoever divides a job knows whose it is.
+
+    >>> form(UrlRow(0x5123, 2, 0x7004, 0, 0, tries=1, flags=int(Flag.SEED | Flag.AGAIN), url=b"http://a.example/"))
+    (20484, 1, 128)
+    """
+    return slotted(row.key, row.pld_key), row.tries, row.flags & _FORMS

@@ -1,0 +1,84 @@
+"""Where URLs come from when `Ready` wants more, and where new links go: what tells frontiers apart.
+
+outcomes of a step ─► driver ─ Found ─► take ─► source ─► give ─► instructions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from barkspider.core.batch import NO_URLS, UrlBatch
+from barkspider.core.events import Instruction, Structure
+from barkspider.core.records import UrlRow
+
+
+class Found(NamedTuple):
+    """What one outcome brought in.
+
+    | | page | links | target | barred |
+    | --- | --- | --- | --- | --- |
+    | seeds | None | the seeds | None | |
+    | a page | the page | its links | None | those within a site that has shown too many duplicates |
+    | a redirect in scope | the page | its target; nothing if it is not followed | its target | |
+    """
+
+    page: UrlRow | None
+    links: UrlBatch
+    target: UrlRow | None = None
+    barred: UrlBatch = NO_URLS
+
+
+class Source(Protocol):
+    """A source of URLs: two queues in RAM and on disk, the stages of IRLbot, or a list. One thread calls it.
+
+    It is made with a `Gate`, and hands its URLs on through `gate.put`, those that come back from Q_W included; it counts
+    `discovered`, and `deferred` for what it holds itself. Its files are its `structures`, what it has in RAM is kept by
+    `save`. The driver does the rest: it applies outcomes, limits pages, and keeps what is in RAM.
+    """
+
+    @property
+    def structures(self) -> Sequence[Structure]:
+        """What a checkpoint has to commit so that another source can go on from there, in this order."""
+        ...
+
+    def take(self, found: Sequence[Found], now: float) -> None:
+        """Take what the outcomes of one step brought in, in order, after all of them were applied."""
+        ...
+
+    def give(self, now: float, room: int) -> tuple[list[Instruction], float]:
+        """At most `room` instructions, and when to be called again if nothing happens: also when a URL may come back
+        from Q_W, as long as there is space for it."""
+        ...
+
+    def waiting(self) -> bool:
+        """Whether it holds anything that may become a URL to fetch and is not counted as queued or deferred."""
+        ...
+
+    def save(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """What it has in RAM: something for JSON, and arrays or bytes, all by names of its own."""
+        ...
+
+    def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
+        """Take what `save` gave, among what others did."""
+        ...
+
+    def gauges(self) -> dict[str, int]:
+        """See `core.events.Frontier`."""
+        ...
+
+    def drums(self) -> dict[str, dict[str, int]]:
+        """See `core.events.Frontier`."""
+        ...
+
+    def notices(self) -> list[tuple[str, dict[str, Any]]]:
+        """See `core.events.Frontier`."""
+        ...
+
+    def validate(self) -> None:
+        """Check every invariant of its own; raises AssertionError."""
+        ...
+
+    def close(self) -> None:
+        """Let go of its files; what was committed stays."""
+        ...

@@ -1,0 +1,150 @@
+"""The disk stages that URLs of the IRLbot frontier pass, what each gets of the memory, and when they are merged.
+
+    links ─► seen ─► star ─► beast ─► permits ─► Ready
+                      ▲        │
+    domain edges ─────┴─ Q_F ──┘
+
+A merge shares one pass over all that is known among the rows that wait for it, so it should not come early; but
+nothing may wait for a batch to fill while fetchers are idle. So a stage is merged when it is full, or when all that
+follows it has run dry (`hurry`). Merges run in threads of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from barkspider.core.events import Structure
+from barkspider.core.settings import Settings
+from barkspider.frontier.budget.beast import Beast
+from barkspider.frontier.budget.seen import Seen
+from barkspider.frontier.budget.star import Star
+from barkspider.frontier.gate import States
+from barkspider.frontier.robots.permits import Permits
+from barkspider.storage.drum.sizing import Sizing
+from barkspider.storage.env import Env
+from barkspider.url import Keys
+
+PATIENCE = 30.0  # seconds that URLs wait for a robots.txt before they are in nobody's way
+_WORTH = 8  # edges are merged early when they are more than this part of those that are known
+_FEW = (
+    100  # URLs that wait for a robots.txt are checked again as answers come in, before new ones are looked at
+)
+# What the stages get of `memory`; the rest is for `Ready`, fetching, the archive and everything that is not a buffer.
+_SEEN_SHARE, _STAR_SHARE, _EDGES_SHARE, _PERMITS_SHARE, _RANKING_SHARE = 4, 16, 32, 32, 16
+_DISK_PER_RAM = 8  # bytes of buckets for each byte of a DRUM's memory
+
+
+class Stages:
+    """See the module. Filled, moved and emptied by `Irlbot`, in one thread; their I/O is their files.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     stages = Stages(Settings(memory=64_000_000), Env(), Path(folder), background=False)
+    ...     stages.unplaced, stages.hurry(now=0.0), stages.close()
+    (0, False, None)
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        env: Env,
+        folder: Path,
+        *,
+        state: States = lambda _: None,
+        background: bool = True,
+    ) -> None:
+        """Without `background` merges run within the calls: for clocks that do not go by themselves."""
+        memory = settings.memory
+        self.seen = Seen(
+            env, folder, sizing=_sizing(memory // _SEEN_SHARE), background=background, state=state("seen")
+        )
+        self.star = Star(
+            env,
+            folder,
+            settings.budget,
+            sizing=_sizing(memory // _STAR_SHARE, 4),
+            edge_sizing=_sizing(memory // _EDGES_SHARE, 0, 16),
+            ranking_memory=memory // _RANKING_SHARE,
+            background=background,
+            state=state,
+        )
+        self.beast = Beast(env, folder, settings.budget, state=state("beast"))
+        self.permits = Permits(
+            env,
+            folder,
+            Keys(settings.seed),
+            sizing=_sizing(memory // _PERMITS_SHARE, 200, 200),
+            requested_sizing=_sizing(memory // _PERMITS_SHARE, 8, 50),
+            patience=PATIENCE,
+            background=background,
+            state=state,
+        )
+
+    @property
+    def structures(self) -> Sequence[Structure]:
+        """What a store has to commit, in this order."""
+        return (self.seen, *self.star.structures, self.beast, *self.permits.structures)
+
+    @property
+    def unplaced(self) -> int:
+        """Rows that wait for a merge before they come to `beast`, old URLs and what URLs are judged by included."""
+        return self.seen.pending + self.star.unbudgeted
+
+    def hurry(self, now: float) -> bool:
+        """Fetchers are idle: merge what the last stage with rows holds, however few; whether there was any."""
+        if any(stage.merging for stage in (self.star, self.seen.drum, self.permits)):
+            return True
+        if self.permits.undecided:
+            self.permits.merge(wait=False)
+        elif self.permits.waiting <= _FEW and self.permits.hurry(now):
+            pass  # as in a small crawl, where one seed must not wait while links of the others come in
+        elif self.star.unbudgeted:
+            # Edges wait until they are worth a pass over all that are known.
+            self.star.merge(wait=False, edges=self.star.pending_edges * _WORTH > self.star.edges)
+        elif self.seen.pending:
+            self.seen.merge(wait=False)
+        else:
+            return self.permits.hurry(now)
+        return True
+
+    def gauges(self) -> dict[str, int]:
+        """How the stages stand."""
+        beast = self.beast.gauges()
+        return {
+            "seen": len(self.seen),
+            "unchecked": self.seen.pending,
+            "domains": self.star.domains,
+            "edges": self.star.edges,
+            "queues": beast.queues,
+            "over_budget": beast.failed + beast.away,
+            "rescans": self.beast.moved.rescans,
+            "origins": self.permits.origins,
+            **{f"robots_{name}": count for name, count in self.permits.gauges().items()},
+        }
+
+    def drums(self) -> dict[str, dict[str, int]]:
+        """What their DRUMs counted, by name."""
+        _, cache, requested = self.permits.structures
+        drums = {
+            "seen": self.seen.drum,
+            **{name.removeprefix("star/"): drum for name, drum in self.star.drums.items()},
+            "robots": cache,
+            "requested": requested,
+        }
+        return {name: asdict(drum.counters) for name, drum in drums.items()}
+
+    def validate(self) -> None:
+        """Check the invariants."""
+        for stage in (self.seen, self.star, self.beast, self.permits):
+            stage.validate()
+
+    def close(self) -> None:
+        """Close the files; what was committed stays."""
+        for stage in (self.seen, self.star, self.beast, self.permits):
+            stage.close()
+
+
+def _sizing(ram: int, value: int = 0, aux: int = 110) -> Sizing:
+    return Sizing.choose(ram, _DISK_PER_RAM * ram, value, aux)

@@ -1,0 +1,47 @@
+"""The redirects that led to URLs which wait somewhere: by them a redirect back into its own trail is recognised."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from barkspider.core.events import Trail
+
+_REMEMBERED_TRAILS = 100_000  # of redirects on their way through the stages: about 20 MB
+
+
+class Trails:
+    """The redirects that led to URLs which wait somewhere, by the keys of these; the oldest are forgotten.
+
+    >>> trails = Trails()
+    >>> trails.put(7, (1, 2)); trails.pop(7), trails.pop(7)
+    ((1, 2), ())
+    """
+
+    def __init__(self) -> None:
+        self._trails: OrderedDict[int, Trail] = OrderedDict()
+
+    def put(self, key: int, trail: Trail) -> None:
+        """Remember the trail of a URL."""
+        self._trails[key] = trail
+        if len(self._trails) > _REMEMBERED_TRAILS:
+            self._trails.popitem(last=False)
+
+    def pop(self, key: int) -> Trail:
+        """Give out the trail of a URL; an empty one when there is none."""
+        return self._trails.pop(key, ()) if self._trails else ()
+
+    def save(self) -> npt.NDArray[np.uint64]:
+        """All of them: key, length, and the keys of the trail, one after the other."""
+        flat = [number for key, trail in self._trails.items() for number in (key, len(trail), *trail)]
+        return np.array(flat, np.uint64)
+
+    def load(self, saved: npt.NDArray[np.uint64]) -> None:
+        """Take what `save` gave."""
+        numbers, place = saved.tolist(), 0
+        while place < len(numbers):
+            key, length = numbers[place : place + 2]
+            self.put(key, tuple(numbers[place + 2 : place + 2 + length]))
+            place += 2 + length
