@@ -138,6 +138,14 @@ def test_an_answer_gives_rules(status: int, allowed: bool) -> None:
     assert rules.allows("/x") == allowed
 
 
+def test_a_disallow_of_another_origin_says_nothing_of_this_one(sydney: Make) -> None:
+    body = b"User-agent: *\nDisallow: https://other.example/\nDisallow: http://a.example/x\n"
+    pages = {"http://a.example/": ["http://a.example/x", "http://a.example/y"], "http://a.example/y": []}
+    web = VirtualWeb(pages, robots={"http://a.example": body})
+    web.run(sydney(), batch("http://a.example/"))
+    assert sorted(web.fetched()) == ["http://a.example/", "http://a.example/y"]
+
+
 @pytest.mark.parametrize("status", [0, 429, 500, 503, 599])
 def test_trouble_gives_none(status: int) -> None:
     assert rules_of(answer(status), "barkspider") is None

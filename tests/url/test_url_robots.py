@@ -72,8 +72,8 @@ def test_line_ends_marks_and_sitemaps_of_the_cases() -> None:
             assert both == (case["valid_directives"] == 2)
 
 
-def rules(text: str, agent: str = "barkspider") -> RobotsRules:
-    return RobotsRules.parse(text.encode(), agent)
+def rules(text: str, agent: str = "barkspider", origin: str = "http://example.com") -> RobotsRules:
+    return RobotsRules.parse(text.encode(), agent, origin)
 
 
 def test_constants() -> None:
@@ -115,7 +115,7 @@ def test_the_longest_name_wins() -> None:
         "Disallow: /x /z",
         "Disallow: /z\t/x",
         "Disallow: http://example.com/x",
-        "Disallow: HTTPS://example.com/x/",
+        "Disallow: HTTP://Example.com:80/x/",
         "Disallows: /x",
         "Dis-allow: /x",
     ],
@@ -124,6 +124,30 @@ def test_slips_are_read_as_meant(line: str) -> None:
     found = rules(f"User agent: *\n{line}\n")
     assert not found.allows("/x/y")
     assert found.allows("/y")
+
+
+@pytest.mark.parametrize(
+    ("url", "origin", "closes"),
+    [
+        ("https://example.com/", "https://example.com", "/y"),
+        ("https://example.com", "https://example.com", "/y"),
+        ("https://EXAMPLE.com:443/x", "https://example.com", "/x"),
+        ("http://example.com:8080/x", "http://example.com:8080", "/x"),
+        ("http://user@example.com?q=", "http://example.com", "/?q=1"),
+        ("https://other.example/", "https://example.com", None),
+        ("http://example.com/", "https://example.com", None),
+        ("http://example.com:8080/", "http://example.com", None),
+        ("https://*.example.com/", "https://example.com", None),
+        ("https://[/", "https://example.com", None),
+        ("https://example.com/", "", None),
+        ("https://", "", None),
+    ],
+)
+def test_a_whole_url_closes_only_what_it_names(url: str, origin: str, closes: str | None) -> None:
+    found = rules(f"User-agent: *\nDisallow: {url}\n", origin=origin)
+    assert [found.allows(target) for target in ("/y", "/x", "/?q=1")] == [
+        closes is None or (closes != "/y" and closes != target) for target in ("/y", "/x", "/?q=1")
+    ]
 
 
 def test_a_path_with_a_space_is_one_path() -> None:

@@ -9,11 +9,15 @@ Google's published parser: groups of the same agent are merged, the longest rule
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Iterable
 from itertools import accumulate, pairwise
 from typing import Self
 
+from barkspider.core.errors import UrlError
+from barkspider.url.parse import origin as origin_of
+from barkspider.url.parse import parse
 from barkspider.url.patterns import PathPattern, escape, plain_escapes, upper_escapes
 
 # RFC 9309, section 2.5: at least 500 kibibytes must be read. No setting: reading less would break the standard,
@@ -41,6 +45,7 @@ _FIELDS = (
     | dict.fromkeys(("disallow", "dissallow", "dissalow", "disalow", "diasllow", "disallaw"), _DISALLOW)
     | dict.fromkeys(("disallows", "disallowed", "dis-allow"), _DISALLOW)
 )
+_WHOLE_URL = re.compile(r"(https?://[^/?]*)/?(.*)", re.IGNORECASE | re.DOTALL)
 _TOKEN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
 # How rules are kept: Crawl-delay (NaN for none), how many rules of each kind there are, bytes of a length.
@@ -110,16 +115,17 @@ class RobotsRules:
         return self
 
     @classmethod
-    def parse(cls, body: bytes, agent: str) -> RobotsRules:
-        """Read a robots.txt for the product name `agent`. Whatever it holds, this gives rules.
+    def parse(cls, body: bytes, agent: str, origin: str = "") -> RobotsRules:
+        """Read the robots.txt of `origin` for the product name `agent`. Whatever it holds, this gives rules.
 
         A group is ours when it names our product, in any case, or the part of it before a `-` or `_`
         (a group for `googlebot` speaks to `googlebot-news`); the longest such name wins, then `*`.
+        A Disallow that is a whole URL counts where it is one of `origin`; those of others say nothing here.
         """
         body = _content(body)
         if body[:1024].lstrip().lower().startswith(_MARKUP):
             return ALLOW_ALL
-        reader = _Reader(agent)
+        reader = _Reader(agent, origin)
         for line in body.replace(b"\r", b"\n").split(b"\n"):
             reader.read(line)
         rules, delay = reader.rules(), reader.delay()
@@ -238,8 +244,8 @@ def _content(body: bytes) -> bytes:
 class _Reader:
     """Collects the rules of every group that could be ours, by how well the group's name fits."""
 
-    def __init__(self, agent: str) -> None:
-        self._agent = agent.lower()
+    def __init__(self, agent: str, origin: str) -> None:
+        self._agent, self._origin = agent.lower(), origin
         self._found: dict[int, list[tuple[bool, str]]] = {}
         self._delays: dict[int, float] = {}
         self._current: set[int] = set()
@@ -310,7 +316,7 @@ class _Reader:
                 self._delays[fit] = max(seconds, self._delays.get(fit, 0.0))
 
     def _add(self, allow: bool, pattern: str) -> None:
-        patterns = [pattern] if allow else _repaired(pattern)
+        patterns = [pattern] if allow else _repaired(pattern, self._origin)
         if allow and "/index.htm" in pattern:
             folder, _, last = pattern.rpartition("/")
             if last.startswith("index.htm"):
@@ -321,11 +327,13 @@ class _Reader:
                 found.append((allow, each))
 
 
-def _repaired(pattern: str) -> list[str]:
-    """What a Disallow meant that could match nothing as written: no path has a space, or begins elsewhere.
+def _repaired(pattern: str, origin: str) -> list[str]:
+    """What a Disallow of `origin` meant that could match nothing as written: no path has a space, or begins elsewhere.
 
-    >>> _repaired("/a /b"), _repaired("/my files/"), _repaired("http://example.com/a"), _repaired("a/b")
-    (['/a', '/b'], ['/my%20files/'], ['/a'], ['/a/b'])
+    >>> _repaired("/a /b", ""), _repaired("/my files/", ""), _repaired("a/b", "")
+    (['/a', '/b'], ['/my%20files/'], ['/a/b'])
+    >>> _repaired("http://a.org/x", "http://a.org"), _repaired("http://b.org/x", "http://a.org")
+    (['/x'], [])
     """
     if pattern.startswith("/") and " " not in pattern and "\t" not in pattern:
         return [pattern]
@@ -333,7 +341,18 @@ def _repaired(pattern: str) -> list[str]:
     patterns = words if all(word.startswith("/") for word in words) else ["%20".join(words)]
     found = []
     for each in patterns:
-        if each[:8].lower().startswith(("http://", "https://")):
-            each = "/" + each.partition("://")[2].partition("/")[2]
+        url = _WHOLE_URL.match(each)
+        if url is not None:
+            if not _is_of(url[1], origin):
+                continue
+            each = f"/{url[2]}"
         found.append(each if each.startswith(("/", "*", "$")) else f"/{each}")
     return found
+
+
+def _is_of(place: str, origin: str) -> bool:
+    """Whether a URL without its path is of an origin: as a URL would be, whatever its case and its port."""
+    try:
+        return origin_of(f"{parse(place)}") == origin
+    except UrlError:
+        return False

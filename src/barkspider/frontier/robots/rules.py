@@ -34,7 +34,9 @@ def rules_of(outcome: RobotsFetched, agent: str) -> RobotsRules | None:
     """The rules in an answer that is no redirect to be followed; None for one that has none to give."""
     if is_unreachable(outcome.status):
         return None
-    return RobotsRules.parse(outcome.body, agent) if 200 <= outcome.status < 300 else ALLOW_ALL
+    if not 200 <= outcome.status < 300:
+        return ALLOW_ALL
+    return RobotsRules.parse(outcome.body, agent, outcome.asked.origin)
 
 
 def learn(
