@@ -108,6 +108,7 @@ def _led_on(hops: int) -> Serve:
 _RULES = b"User-agent: *\nDisallow: /closed\n"
 _ODD_ROBOTS = {
     f"bom.53.{DOMAIN}": _robots(b"\xef\xbb\xbf" + _RULES),
+    f"utf16.53.{DOMAIN}": _robots(_RULES.decode().encode("utf-16")),
     f"cr.53.{DOMAIN}": _robots(_RULES.replace(b"\n", b"\r")),
     f"crlf.53.{DOMAIN}": _robots(_RULES.replace(b"\n", b"\r\n")),
     f"noise.53.{DOMAIN}": _robots(b"\0\xff\xfe garbage : \n" + _RULES),

@@ -174,6 +174,22 @@ def test_every_line_end_and_the_byte_order_mark(end: str, mark: str) -> None:
     assert found.crawl_delay == 3.0
 
 
+@pytest.mark.parametrize("coding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_with_a_byte_order_mark_is_obeyed(coding: str) -> None:
+    text = "\ufeffUser-agent: *\r\nDisallow: /a\r\nDisallow: /ツ\r\nCrawl-delay: 3\r\n"
+    found = RobotsRules.parse(text.encode(coding), "barkspider")
+    assert [found.allows(target) for target in ("/a", "/%E3%83%84", "/c")] == [False, False, True]
+    assert found.crawl_delay == 3.0
+
+
+def test_of_utf_16_too_only_whole_lines_of_the_first_500_kib_count() -> None:
+    filler = "Disallow: /a\n" * 25_000
+    text = f"\ufeffUser-agent: *\n{filler[: 256_000 - len('Disallow: /') - 16]}\nDisallow: /private\nDisallow: /b\n"
+    assert text.encode("utf-16-le")[: 500 * 1024].endswith("Disallow: /".encode("utf-16-le"))
+    found = RobotsRules.parse(text.encode("utf-16-le"), "barkspider")
+    assert [found.allows(target) for target in ("/a", "/b", "/c")] == [False, True, True]
+
+
 def test_sitemaps_are_kept_as_written_and_few_and_short_enough() -> None:
     text = (
         "Sitemap: https://example.com/a.xml#x\nUser-agent: other\nDisallow: /\nsite-map: /b.xml\nSitemap:\n"

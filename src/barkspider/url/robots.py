@@ -35,6 +35,7 @@ _MAX_WILD = 1_000
 _MANY_PREFIXES = 200
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UTF_16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}  # what editors of Windows call Unicode
 _MARKUP = (b"<!doctype", b"<html", b"<head", b"<body", b"<?xml")
 
 _ALLOW, _DISALLOW, _AGENT, _DELAY, _SITEMAP = range(5)
@@ -229,10 +230,12 @@ DISALLOW_ALL = RobotsRules([(False, "/")])
 
 
 def _content(body: bytes) -> bytes:
-    """What counts of a file: no byte order mark, and whole lines only where it is too long."""
-    if len(body) > MAX_SIZE:
+    """What counts of a file, in UTF-8: no byte order mark, and whole lines only where it is too long."""
+    is_cut, body = len(body) > MAX_SIZE, body[:MAX_SIZE]
+    if body[:2] in _UTF_16:
+        body = body[2:].decode(_UTF_16[body[:2]], "replace").encode()
+    if is_cut:
         # A line cut in two would say something its author did not: "/" for "/private".
-        body = body[:MAX_SIZE]
         body = body[: max(body.rfind(b"\n"), body.rfind(b"\r")) + 1]
     for byte in _BYTE_ORDER_MARK:  # a part of the mark is skipped too
         if not body or body[0] != byte:
