@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from barkspider.url import ALLOW_ALL, DISALLOW_ALL, PathPattern, RobotsRules
-from barkspider.url.patterns import escape, upper_escapes
+from barkspider.url.patterns import comparable, escape
 
 CASES = Path(__file__).parents[2].parent / "shared" / "data" / "robots" / "google_robots_cases.json"
 # Verdicts decided against, by the name of Google's test, with the reason. There are none.
@@ -237,20 +237,28 @@ def test_bytes_that_are_no_utf8_match_their_escapes() -> None:
     assert not found.allows("/caf%e9")
 
 
-_PATTERN = st.text(alphabet="ab/*$%", max_size=10)
-_TARGET = st.text(alphabet="ab/$%", max_size=12).map(lambda text: f"/{text}")
+# Escapes of `*`, `$` and `~`, an ordinary one, and what is none.
+_SIGNS = ["a", "b", "/", "$", "%", "~", "%2A", "%2a", "%24", "%7e", "%aB"]
+_PATTERN = st.lists(st.sampled_from([*_SIGNS, "*"]), max_size=10).map("".join)
+_TARGET = st.lists(st.sampled_from(_SIGNS), max_size=12).map(lambda signs: "/" + "".join(signs))
 
 
 def as_expression(pattern: str) -> re.Pattern[str]:
     """The reference twin: the same pattern as a regular expression."""
     anchored = pattern.endswith("$")
-    body = ".*".join(map(re.escape, (pattern[:-1] if anchored else pattern).split("*")))
+    pieces = (pattern[:-1] if anchored else pattern).split("*")
+    body = ".*".join(re.escape(re.sub("%([0-9A-Fa-f]{2})", as_compared, piece)) for piece in pieces)
     return re.compile(body + (r"\Z" if anchored else ""), re.S)
+
+
+def as_compared(found: re.Match[str]) -> str:
+    return {"2A": "*", "24": "$", "7E": "~"}.get(found[1].upper(), found[0].upper())
 
 
 @given(_PATTERN, _TARGET)
 def test_patterns_match_as_expressions_do(pattern: str, target: str) -> None:
-    assert PathPattern(pattern).matches(target) == bool(as_expression(escape(pattern)).match(target))
+    target = comparable(target)
+    assert PathPattern(pattern).matches(target) == bool(as_expression(pattern).match(target))
 
 
 @example(
@@ -258,8 +266,10 @@ def test_patterns_match_as_expressions_do(pattern: str, target: str) -> None:
 )  # a rule that is longer than the target
 @given(st.lists(st.tuples(st.booleans(), _PATTERN.filter(bool)), max_size=8), _TARGET)
 def test_rules_decide_as_the_slow_reading_does(pairs: list[tuple[bool, str]], target: str) -> None:
-    written = upper_escapes(target)
-    matching = [(len(text), allow) for allow, text in pairs if PathPattern(text).matches(written)]
+    compared = comparable(target)
+    matching = [
+        (len(comparable(text)), allow) for allow, text in pairs if PathPattern(text).matches(compared)
+    ]
     assert RobotsRules(pairs).allows(target) == (max(matching)[1] if matching else True)
 
 
@@ -286,11 +296,37 @@ def test_thousands_of_rules_are_all_known() -> None:
         ("Disallow: /\nAllow: /%62", "/b", False),
         ("Disallow: /\nAllow: /b", "/%62", False),
         ("Disallow: /\nAllow: /b", "/b", True),
+        ("Disallow: /\nAllow: /%7Emak", "/~mak/x", True),
+        ("Disallow: /\nAllow: /~mak", "/%7emak/x", True),
+        ("Disallow: /a%2Dz%5F%2E", "/a-z_.html", False),
+        ("Disallow: /go?to=https://b.org", "/go?to=https%3A%2F%2Fb.org/x", False),
+        ("Disallow: /*to=https%3a%2f%2fb.org", "/go?to=https://b.org/x", False),
+        ("Disallow: /go?to=https://b.org", "/go?to=https%3A%2F%2Fc.org", True),
     ],
 )
 def test_an_escape_that_need_not_be_is_no_way_around_a_rule(rules: str, target: str, allowed: bool) -> None:
     parsed = RobotsRules.parse(f"User-agent: *\n{rules}\n".encode(), "barkspider")
     assert parsed.allows(target) == allowed
+
+
+@pytest.mark.parametrize(
+    ("rule", "closed", "open_"),
+    [
+        ("/file-with-a-%2A.html", "/file-with-a-*.html", "/file-with-a-b.html"),  # the two of RFC 9309, 2.2.3
+        ("/foo-%24", "/foo-$", "/foo-"),
+        ("/foo-%24", "/foo-$bar", "/foo-bar"),
+        ("/%2a", "/%2A", "/a"),
+        ("/*%2A*.gif$", "/a*b.gif", "/ab.gif"),
+        ("/a$b", "/a%24b", "/a"),
+        ("/a%24$", "/a$", "/a$b"),
+    ],
+)
+def test_an_escaped_star_or_dollar_is_the_character(rule: str, closed: str, open_: str) -> None:
+    for found in (
+        rules(f"User-agent: *\nDisallow: {rule}\n"),
+        kept(rules(f"User-agent: *\nDisallow: {rule}\n")),
+    ):
+        assert (found.allows(closed), found.allows(open_)) == (False, True)
 
 
 def kept(found: RobotsRules) -> RobotsRules:

@@ -10,7 +10,12 @@ from __future__ import annotations
 import re
 
 _LOWER_ESCAPE = re.compile(r"%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f])")
-_UNRESERVED_ESCAPE = re.compile(r"%(2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])", re.IGNORECASE)
+# Of `*` and `$`, and of the marks that need no escape, `-._~`.
+_LITERAL_ESCAPE = re.compile(r"%(2[4ADE]|5F|7E)", re.IGNORECASE)
+_LETTER_ESCAPE = re.compile(r"%(3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9A])", re.IGNORECASE)
+# Of what divides a URL (RFC 3986, 2.2), but for `*` and `$`.
+_DIVIDER_ESCAPE = re.compile(r"%(2[1367-9BCF]|3[ABDF]|40|5[BD])", re.IGNORECASE)
+_QUERY = re.compile(r"[?*]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
@@ -23,13 +28,35 @@ def upper_escapes(target: str) -> str:
     return _LOWER_ESCAPE.sub(lambda match: match[0].upper(), target) if "%" in target else target
 
 
-def plain_escapes(target: str) -> str:
-    """Escapes of letters, digits and `-._~` undone: they mean the same as the characters (RFC 3986, 2.3).
+def comparable(target: str) -> str:
+    """A path and query as patterns are compared with it: `*`, `$` and `-._~` in no escapes, others in capitals.
 
-    >>> plain_escapes("/%70rivate/%7Ea%2Fb")
-    '/private/~a%2Fb'
+    So `/~a` and `/%7Ea` are the same (RFC 9309, 2.2.2), and an escape can stand for a `*` that is none of the
+    pattern's own (2.2.3).
+
+    >>> comparable("/%7ea/%2A/%2f")
+    '/~a/*/%2F'
     """
-    return _UNRESERVED_ESCAPE.sub(lambda match: chr(int(match[1], 16)), target) if "%" in target else target
+    return upper_escapes(_undo(_LITERAL_ESCAPE, target)) if "%" in target else target
+
+
+def plain_escapes(target: str) -> str:
+    """The second reading of a pattern or a target: escapes of letters and digits undone, too, and, where it may
+
+    be the query that is read, those of what divides URLs (RFC 9309, 2.2.2 and its table).
+
+    >>> plain_escapes("/%70rivate/a%2Fb?to=http%3A%2F%2Fc.org")
+    '/private/a%2Fb?to=http://c.org'
+    """
+    if "%" not in target:
+        return target
+    target = _undo(_LETTER_ESCAPE, target)
+    query = _QUERY.search(target)
+    return target[: query.end()] + _undo(_DIVIDER_ESCAPE, target[query.end() :]) if query else target
+
+
+def _undo(escapes: re.Pattern[str], text: str) -> str:
+    return escapes.sub(lambda match: chr(int(match[1], 16)), text)
 
 
 def escape(pattern: str) -> str:
@@ -50,14 +77,16 @@ def escape(pattern: str) -> str:
 class PathPattern:
     """One pattern, taken apart once.
 
-    `text` is the pattern with its escapes as in canonical URLs, and makes the same pattern again; its `length`
-    decides between rules. `head` is what every match begins with; `literal` is the same when that is all the
-    pattern asks for, else None.
+    `text` is the pattern with its escapes as in canonical URLs, and makes the same pattern again; its `length`,
+    as it is compared, decides between rules. `head` is what every match begins with; `literal` is the same when
+    that is all the pattern asks for, else None. `%2A` and `%24` are the characters themselves.
 
     >>> PathPattern("/fish*.php$").matches("/fishheads/catfish.php")
     True
     >>> PathPattern("/fish*.php$").matches("/fish.php?parameters")
     False
+    >>> PathPattern("/fish-%2A$").matches("/fish-*")
+    True
     >>> PathPattern("/fish").literal, PathPattern("/fish*").literal, PathPattern("/*.gif").literal
     ('/fish', '/fish', None)
     """
@@ -66,9 +95,9 @@ class PathPattern:
 
     def __init__(self, pattern: str) -> None:
         self.text = pattern = escape(pattern)
-        self.length = len(pattern)
+        self.length = len(comparable(pattern))
         anchored = pattern.endswith("$")
-        head, *pieces = (pattern[:-1] if anchored else pattern).split("*")
+        head, *pieces = map(comparable, (pattern[:-1] if anchored else pattern).split("*"))
         self.head = head
         self._exact = head if anchored and not pieces else None
         self._tail = pieces.pop() if anchored and pieces else ""
@@ -76,7 +105,7 @@ class PathPattern:
         self.literal = head if not anchored and not self._middle else None
 
     def matches(self, target: str) -> bool:
-        """Whether a path and query, with its escapes in capitals, fits."""
+        """Whether a path and query fits, as `comparable` gives it."""
         if self._exact is not None:
             return target == self._exact
         if not target.startswith(self.head):

@@ -18,7 +18,7 @@ from typing import Self
 from barkspider.core.errors import UrlError
 from barkspider.url.parse import origin as origin_of
 from barkspider.url.parse import parse
-from barkspider.url.patterns import PathPattern, escape, plain_escapes, upper_escapes
+from barkspider.url.patterns import PathPattern, comparable, escape, plain_escapes
 
 # RFC 9309, section 2.5: at least 500 kibibytes must be read. No setting: reading less would break the standard,
 # and who needs more than that to say what we may not do would not be served by us reading on.
@@ -86,7 +86,7 @@ class RobotsRules:
         wild: _Wild = []
         for allow, text in rules:
             if "*" not in text and not text.endswith("$"):
-                literal = escape(text)
+                literal = comparable(escape(text))
                 literals[literal] = allow or literals.get(literal, False)
             else:
                 pattern = PathPattern(text)
@@ -140,13 +140,13 @@ class RobotsRules:
         >>> RobotsRules([(False, "/"), (True, "/*.html$")]).allows("/a.html")
         True
         """
-        if not self._match(upper_escapes(target)):
+        if not self._match(comparable(target)):
             return False
         # RFC 9309 (2.2.2) takes %62 for b, Google's parser does not: what either reading forbids is forbidden.
         plain = plain_escapes(target)
         if self._plain is not None:
-            return self._plain._match(upper_escapes(plain))
-        return plain == target or self._match(upper_escapes(plain))
+            return self._plain._match(comparable(plain))
+        return plain == target or self._match(comparable(plain))
 
     def encode(self) -> bytes:
         """The rules as bytes, which `decode` reads without interpreting anything again; without sitemaps.

@@ -12,7 +12,7 @@ from barkspider.core.errors import SettingsError, UrlError
 from barkspider.core.settings import Scope
 from barkspider.url.domains import Domains
 from barkspider.url.parse import origin, parse, split
-from barkspider.url.patterns import PathPattern, upper_escapes
+from barkspider.url.patterns import PathPattern, comparable
 
 # The ports that the WHATWG fetch standard blocks: a request there would speak to another protocol.
 _BLOCKED_BY_BROWSERS = (
@@ -155,9 +155,9 @@ class ScopeRules:
 
     def _judge_target(self, target: str) -> str | None:
         if self._looks_at_paths:
-            escaped = upper_escapes(target)
-            if any(pattern.matches(escaped) for pattern in self._exclude_paths) or (
-                self._include_paths and not any(pattern.matches(escaped) for pattern in self._include_paths)
+            compared = comparable(target)
+            if any(pattern.matches(compared) for pattern in self._exclude_paths) or (
+                self._include_paths and not any(pattern.matches(compared) for pattern in self._include_paths)
             ):
                 return "path"
         if self._looks_at_extensions:
