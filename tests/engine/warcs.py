@@ -38,6 +38,9 @@ def check_warcs(job: Path) -> int:
                 count += 1
                 assert record.verify_block_digest(consume=False)
                 record.parse_http()
-                if record.record_type == WarcRecordType.response:
+                # A head whose lines end in LF alone is all status line to fastwarc: warcio alone can check it.
+                if record.record_type == WarcRecordType.response and "\n" not in (
+                    record.http_headers.status_line or ""
+                ):
                     assert record.verify_payload_digest()
     return count

@@ -17,6 +17,16 @@ from barkspider.fetch.exchange import Exchange
 from barkspider.fetch.message import Message
 
 LIMITS = Fetch(max_size=5000, max_header=2000)
+# Errors to llhttp that browsers read.
+READ_ALL_THE_SAME = {
+    "Only LFs present and no body": "ok",
+    "Only LFs present": "ok",
+    "No carriage ret": "ok",
+    "Spaces in header name": "ok",
+    "Trailing space on chunked body": "ok",
+    "No extension after semicolon": "ok",
+    "Unbalanced chunk extensions quoting": "cut_disconnect",
+}
 CASES = Path(__file__).parents[3] / "shared/data/http/llhttp_cases.jsonl"
 
 
@@ -34,6 +44,65 @@ def read(*pieces: bytes, limits: Fetch = LIMITS, any_type: bool = True) -> Excha
 def response(*headers: str, body: bytes = b"", status: str = "200 OK") -> bytes:
     return "\r\n".join((f"HTTP/1.1 {status}", *headers, "", "")).encode() + body
 
+
+# What browsers read and a strict parser does not: the answer, its body, and what is put right.
+REPAIRED = {
+    "line feeds alone": (b"HTTP/1.1 200 OK\nContent-Length: 5\n\nhello", b"hello", "line ends"),
+    "an empty line of a line feed": (b"HTTP/1.1 200 OK\r\nX: a\r\n\nhello", b"hello", "line ends"),
+    "a folded header": (
+        response("X: a", "\t b", " c", "Content-Length: 5", body=b"hello"),
+        b"hello",
+        "folded lines",
+    ),
+    "a length twice": (
+        response("Content-Length: 5", "content-length:5", body=b"hello"),
+        b"hello",
+        "equal lengths",
+    ),
+    "a length twice in one": (response("Content-Length: 5, 5", body=b"hello"), b"hello", "equal lengths"),
+    "identity": (response("Transfer-Encoding: identity", body=b"hello"), b"hello", "identity"),
+    "identity and a length": (
+        response("Transfer-Encoding: Identity", "Content-Length: 5", body=b"hello"),
+        b"hello",
+        "identity",
+    ),
+    "identity before chunked": (
+        response("Transfer-Encoding: identity, chunked", body=b"5\r\nhello\r\n0\r\n\r\n"),
+        b"hello",
+        "identity",
+    ),
+    "a blank before the colon": (
+        response("Content-Length : 5", body=b"hello"),
+        b"hello",
+        "blanks before colons",
+    ),
+    "a line that is no header": (
+        response("HTTP/1.1 200 OK", "en-US Content-Type: text/xml", "Content-Length: 5", body=b"hello"),
+        b"hello",
+        "lines that are no headers",
+    ),
+    "a length beside chunks": (
+        response("Content-Length: 9", "Transfer-Encoding: chunked", body=b"5\r\nhello\r\n0\r\n\r\n"),
+        b"hello",
+        "a length beside chunks",
+    ),
+    "chunk lines of line feeds": (
+        response("Transfer-Encoding: chunked", body=b"2\r\nhe\r\n3;x=y\nllo\n0\nA: b\n\n"),
+        b"hello",
+        "chunk lines",
+    ),
+    "chunk sizes with blanks": (
+        response("Transfer-Encoding: chunked", body=b"5   \r\nhello\r\n0   \r\n\r\n"),
+        b"hello",
+        "chunk lines",
+    ),
+    "all at once": (
+        b"HTTP/1.1 100 Continue\n\nHTTP/1.1 200 OK\nX : a\n b\nContent-Length: 5\n"
+        b"Transfer-Encoding: chunked\n\n5\nhello\n0\n\n",
+        b"hello",
+        "line ends, folded lines, blanks before colons, a length beside chunks, chunk lines",
+    ),
+}
 
 WHOLE = {
     "length": (response("Content-Length: 5", body=b"hello"), b"hello"),
@@ -71,6 +140,45 @@ def test_pieces_of_any_size_make_the_same_message(name: str, cuts: list[int]) ->
     assert "Link" not in dict(found.headers)
 
 
+@pytest.mark.parametrize("name", REPAIRED)
+@given(cuts=st.lists(st.integers(0, 160), max_size=6))
+def test_what_browsers_read_is_read_and_the_connection_is_not_used_again(name: str, cuts: list[int]) -> None:
+    raw, body, repaired = REPAIRED[name]
+    places = [0, *sorted(cuts), len(raw)]
+    message = Message(LIMITS)
+    for start, end in pairwise(places):
+        message.feed(raw[start:end])
+    message.end()
+    assert not message.keep_alive
+    found = message.exchange()
+    assert (found.outcome, found.body, found.repaired) == ("ok", body, repaired)
+    assert found.head + found.payload == raw[raw.index(b"HTTP/1.1 200") :]
+
+
+def test_a_head_that_was_put_right_has_the_headers_that_were_meant() -> None:
+    raw = b"HTTP/1.1 200 OK\nX : a\n  b\nnonsense\nSet-Cookie: c=d\nContent-Length: 0\n\n"
+    assert read(raw).headers == [(b"X", b"a b"), (b"Set-Cookie", b"c=d"), (b"Content-Length", b"0")]
+
+
+def test_a_broken_head_that_never_ends_is_a_protocol_error() -> None:
+    assert read(b"HTTP/1.1 200 OK\nX: y\n").outcome == "protocol_error"
+    assert read(b"HTTP/1.1 200 OK\n", *[b"X: y\n"] * 1000).outcome == "headers_too_large"
+
+
+def test_no_line_of_a_chunk_is_longer_than_browsers_take() -> None:
+    limits = replace(LIMITS, max_size=100_000)
+    raw = response("Transfer-Encoding: chunked", body=b"5\nhello\n")
+    assert read(raw, b"5;" + b"e" * 16_000 + b"\nhello\n0\n\n", limits=limits).body == b"hellohello"
+    assert read(raw, b"5;" + b"e" * 17_000, limits=limits).detail == "a chunk line is too long"
+
+
+def test_chunks_that_are_read_again_have_the_same_limits() -> None:
+    raw = response("Transfer-Encoding: chunked", body=b"1\nx\n" * 6_000)
+    assert read(*(raw[at : at + 700] for at in range(0, len(raw), 700))).outcome == "cut_length"
+    limits = replace(Fetch(), parse_timeout=0.0)
+    assert read(raw, limits=limits).outcome == "cut_parse"
+
+
 @pytest.mark.parametrize(
     ("raw", "detail"),
     [
@@ -78,7 +186,20 @@ def test_pieces_of_any_size_make_the_same_message(name: str, cuts: list[int]) ->
         (response("Transfer-Encoding: chunked", body=b"0\r\n\r\n") * 2, "bytes after the end"),
         (response("Content-Length: 5", body=b"hello and more"), "bytes after the end"),
         (response("Content-Length: 5", "Content-Length: 6", body=b"hello"), "Content-Length"),
-        (response("Content-Length: 5", "Transfer-Encoding: chunked", body=b"hello"), "Transfer-Encoding"),
+        (response("Content-Length: 5", "Transfer-Encoding: chunked", body=b"hello"), "chunk"),
+        (response("Content-Length: 5", "Content-Length: 6", "Transfer-Encoding: chunked"), "Content-Length"),
+        (response("Transfer-Encoding: chunked, identity", body=b"5\r\nhello\r\n0\r\n\r\n"), "coding"),
+        (response("Transfer-Encoding: chunked", "Transfer-Encoding: chunked"), "coding"),
+        (response("Transfer-Encoding: gzip, chunked"), "coding"),
+        (b"HTTP/1.1 200 OK\nContent-Length: 5\nContent-Length: 6\n\nhello", "Content-Length"),
+        (b"HTTP/1.1 200 OK\nX: a\0b\n\n", "CR"),
+        (b"HTTP/1.1 200 OK\nX: a\rb\n\n", "CR"),
+        (b"HTTP/1.1 200 OK\r\n X: a\r\nContent-Length: 0\r\n\r\n", "start line"),
+        (response("Transfer-Encoding: chunked", body=b"5\nhelloX\n0\n\n"), "chunk"),
+        (response("Transfer-Encoding: chunked", body=b"0x5\nhello\n0\n\n"), "chunk"),
+        (response("Transfer-Encoding: chunked", body=b"5;\0\nhello\n0\n\n"), "chunk"),
+        (response("Transfer-Encoding: chunked", body=b"1" * 16 + b"\nhello"), "chunk"),
+        (response("Transfer-Encoding: chunked", body=b"5\nhello\n0\n\nHTTP/1.1 200 OK\n\n"), "bytes after"),
         (response("Transfer-Encoding: chunked", body=b"5\r\nhelloXX0\r\n\r\n"), "chunk"),
         (response("X: a\0b"), "header value"),
         (response(status="101 Switching Protocols"), ""),
@@ -87,6 +208,10 @@ def test_pieces_of_any_size_make_the_same_message(name: str, cuts: list[int]) ->
         (b"220 mail.example ESMTP\r\n", ""),
         (
             response("Transfer-Encoding: chunked", body=b"1\r\nx\r\n0\r\n" + b"A: b\r\n" * 129 + b"\r\n"),
+            "trailers",
+        ),
+        (
+            response("Transfer-Encoding: chunked", body=b"1\nx\n0\n" + b"A: b\n" * 129 + b"\n"),
             "trailers",
         ),
     ],
@@ -190,10 +315,8 @@ def test_every_response_that_llhttp_calls_an_error_is_one(step: int) -> None:
         if step < len(raw) and "Data after" in case["error"][1]:
             continue  # bytes behind the end that come later find the connection closed
         pieces = [raw[start : start + step] for start in range(0, len(raw), step)]
-        message = Message(LIMITS)
-        for piece in pieces:
-            message.feed(piece)
-        assert message.exchange().outcome == "protocol_error", case["title"]
+        expected = READ_ALL_THE_SAME.get(case["title"], "protocol_error")
+        assert read(*pieces).outcome == expected, case["title"]
 
 
 @given(raw=st.binary(max_size=300), cut=st.integers(0, 300))

@@ -87,6 +87,7 @@ async def run_fetch(order: Mapping[str, Any], fetcher: Fetcher, normalise: Norma
         "detail": exchange.detail,
         "status": exchange.status,
         "truncated": exchange.truncated,
+        "repaired": exchange.repaired,
         "address": response.address,
         "decoded": response.decoded,
         "body": len(response.body),

@@ -113,6 +113,14 @@ _ODD_ROBOTS = {
     f"crlf.53.{DOMAIN}": _robots(_RULES.replace(b"\n", b"\r\n")),
     f"noise.53.{DOMAIN}": _robots(b"\0\xff\xfe garbage : \n" + _RULES),
 }
+_ODD_ROBOTS[f"broken.53.{DOMAIN}"] = site(
+    # An answer of a server that knows no CR must not close its site.
+    {
+        **_PAGES,
+        "/robots.txt": b"HTTP/1.0 200 OK\nContent-Type : text/plain\n; charset=x\nContent-Length: %d\n\n%b"
+        % (len(_RULES), _RULES),
+    }
+)
 _NO_ROBOTS = {
     f"html.53.{DOMAIN}": _robots(b"<!DOCTYPE html><p>\nUser-agent: *\nDisallow: /\n"),
     f"empty.53.{DOMAIN}": _robots(b""),

@@ -10,8 +10,9 @@ from tests.hostile.addresses import ADDRESSES
 from tests.hostile.crawls import LINKS
 from tests.hostile.credentials import CREDENTIALS
 from tests.hostile.hazard import Hazard
+from tests.hostile.replies import BROKEN_RULES
 from tests.hostile.robots import ROBOTS
 from tests.hostile.wire import WIRE
 
-FETCHES: list[Hazard] = [*WIRE, *ADDRESSES]
+FETCHES: list[Hazard] = [*WIRE, *BROKEN_RULES, *ADDRESSES]
 CRAWLS: list[Hazard] = [*LINKS, *CREDENTIALS, *ROBOTS]

@@ -51,7 +51,8 @@ class Exchange:
 
     and `detail` says more for people. `head` and `payload` are the exact bytes of the answer, `body` is the
     payload without chunk lines. `cut` says why a body is not whole: length, time (the deadline of
-    the fetch), rate (slower than the least), parse (too costly), disconnect.
+    the fetch), rate (slower than the least), parse (too costly), disconnect. `repaired` names what was put right
+    in an answer that no strict parser reads (docs/http.md); `headers` are those that came out.
     """
 
     failure: str = ""
@@ -62,6 +63,7 @@ class Exchange:
     payload: bytes = b""
     body: bytes = b""
     cut: str = ""
+    repaired: str = ""
     timing: Timing = _NO_TIME
 
     @property

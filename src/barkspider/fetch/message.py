@@ -1,7 +1,8 @@
 """Reading one HTTP/1.1 response from pieces of bytes, within every limit; no I/O.
 
-llhttp (through httptools) reads the headers and chunks, as strictly as it can: what two parsers could
-understand differently (two lengths, odd chunk ends, bytes behind the end) is a protocol error, not a page.
+llhttp (through httptools) reads the headers and chunks, as strictly as it can. What it refuses and browsers read
+is put right by `repair` and read again, once; the connection is not used again after it. What two parsers could
+understand differently (two lengths, chunks of another size, bytes behind the end) is a protocol error, not a page.
 A body with a length, or one that ends with the connection, has no framing to read: its bytes are counted
 here and copied once.
 """
@@ -16,8 +17,10 @@ import httptools
 
 from barkspider.core.settings import Fetch
 from barkspider.fetch.exchange import Exchange
+from barkspider.fetch.repair import LooseChunks, repaired_head
 
-_HEAD_END = re.compile(rb"\r\n\r\n")
+_HEAD_END = re.compile(rb"\n\r?\n")  # as browsers find it; the parser insists on CRs
+_HTTP = b"HTTP/"
 _UNWANTED = "unwanted type"
 _NOTHING = Exchange()
 
@@ -47,9 +50,11 @@ class Message:
         "_parse_time",
         "_parser",
         "_payload",
+        "_repairs",
         "_result",
         "_size",
         "_trailers",
+        "_trouble",
         "keep_alive",
         "over",
         "speaking",
@@ -65,6 +70,8 @@ class Message:
         self._left = -1  # bytes of the body still to come; -1: until the connection ends
         self._size = self._body_size = self._interim = self._trailers = 0
         self._parse_time = 0.0
+        self._trouble = ""  # what the parser has refused in a head that may be put right once it is complete
+        self._repairs: list[str] = []
         self._chunked = self.speaking = self.over = self.keep_alive = False
 
     def feed(self, data: bytes | memoryview) -> bool:
@@ -76,10 +83,8 @@ class Message:
                 view = view[self._feed_head(view) :]
             if len(view):
                 self._feed_payload(bytes(view))
-        except httptools.HttpParserCallbackError as error:
-            self._refuse(str(error.__context__))
         except httptools.HttpParserError as error:
-            self._refuse(str(error))
+            self._refuse(_why(error))
         except httptools.HttpParserUpgrade:
             self._refuse("another protocol was not asked for")
         if not self.over and self._size > self._most():
@@ -92,31 +97,45 @@ class Message:
 
     def _feed_head(self, view: memoryview) -> int:
         """Give the parser what belongs to the head; returns how much that was."""
-        before = len(self._head)
-        straddling = self._head[-3:] + bytes(view[:3])  # the end of the head may lie across two pieces
-        at = straddling.find(b"\r\n\r\n")
-        if at >= 0:
-            taken = at + 4 - min(before, 3)
+        before = self._head[-2:]
+        end = _HEAD_END.search(before + bytes(view[:2]))  # it may lie across two pieces
+        if end:
+            taken = end.end() - len(before)
         else:
             end = _HEAD_END.search(view)
             taken = end.end() if end else len(view)
         piece = bytes(view[:taken])
         self._head += piece
-        self._parser.feed_data(piece)
+        if not self._trouble:
+            try:
+                self._parser.feed_data(piece)
+            except httptools.HttpParserError as error:
+                self._trouble = _why(error)
+                start = self._head.lstrip(b"\r\n")[: len(_HTTP)]
+                if self._trouble == _UNWANTED or not start or not _HTTP.startswith(start):
+                    raise
+        if self._trouble and end:
+            self._repair_head()
+        if end and not self._head.strip(b"\r\n"):
+            self._head = b""  # empty lines in front
         return taken
+
+    def _repair_head(self) -> None:
+        head, repairs = repaired_head(self._head.lstrip(b"\r\n"))
+        if not repairs:
+            raise httptools.HttpParserError(self._trouble)
+        self._trouble, self.speaking = "", False
+        self._repairs += repairs
+        self._result.headers.clear()
+        self._parser = httptools.HttpResponseParser(self)
+        self._parser.feed_data(head)
 
     def _feed_payload(self, data: bytes) -> None:
         if self.over:  # the head was all of it
             self._left = 0
         if self._chunked:
             self._payload.append(data)
-            before = perf_counter()
-            self._parser.feed_data(data)
-            self._parse_time += perf_counter() - before
-            if self._body_size > self._limits.max_size:
-                self.stop("length")
-            elif self._parse_time > self._limits.parse_timeout:
-                self.stop("parse")
+            self._feed_chunks(data)
         elif 0 <= self._left < len(data):
             data, rest = data[: self._left], data[self._left :]
             self._take(data)
@@ -124,6 +143,33 @@ class Message:
                 raise httptools.HttpParserError("bytes after the end of the message")
         else:
             self._take(data)
+
+    def _feed_chunks(self, data: bytes) -> None:
+        try:
+            self._parse(data)
+        except httptools.HttpParserCallbackError:
+            raise
+        except httptools.HttpParserError:
+            if self.over or isinstance(self._parser, LooseChunks):
+                raise
+            self._repairs.append("chunk lines")
+            self.keep_alive = False
+            self._parser = LooseChunks(self)
+            self._body.clear()
+            self._body_size = self._trailers = 0
+            for piece in self._payload:
+                if self.over:
+                    break
+                self._parse(piece)
+
+    def _parse(self, data: bytes) -> None:
+        before = perf_counter()
+        self._parser.feed_data(data)
+        self._parse_time += perf_counter() - before
+        if self._body_size > self._limits.max_size:
+            self.stop("length")
+        elif self._parse_time > self._limits.parse_timeout:
+            self.stop("parse")
 
     def _take(self, data: bytes) -> None:
         room = self._limits.max_size - self._body_size
@@ -149,6 +195,8 @@ class Message:
         self.over, self.keep_alive = True, False
         if self.speaking and cut:
             self._result.cut = cut
+        elif self._trouble and failure != "headers_too_large":
+            self._result.failure, self._result.detail = "protocol_error", self._trouble
         else:
             self._result.failure, self._result.detail = failure, detail
 
@@ -157,6 +205,7 @@ class Message:
         result = self._result
         result.head, result.payload = self._head.lstrip(b"\r\n"), b"".join(self._payload)
         result.body = b"".join(self._body) if self._chunked else result.payload
+        result.repaired = "" if result.failure else ", ".join(dict.fromkeys(self._repairs))
         surplus = self._body_size - self._limits.max_size
         if self._chunked and result.cut == "length" and surplus > 0:
             result.body, result.payload = result.body[:-surplus], result.payload[:-surplus]
@@ -166,6 +215,7 @@ class Message:
 
     def _refuse(self, why: str) -> None:
         self.over = False  # also after a complete message: what follows may be meant to be taken for another
+        self._trouble = ""
         if why == _UNWANTED:
             self.stop("", "unwanted_type", self._result.header(b"content-type"))
         else:
@@ -196,7 +246,7 @@ class Message:
 
     def on_headers_complete(self) -> None:
         """The headers of an interim or of the final response are there."""
-        if not self._head.lstrip(b"\r\n").startswith(b"HTTP/"):
+        if not self._head.lstrip(b"\r\n").startswith(_HTTP):
             raise httptools.HttpParserError("not HTTP")  # the parser knows RTSP and ICE too
         status = self._parser.get_status_code()
         if status < 100:
@@ -205,7 +255,7 @@ class Message:
             return
         result = self._result
         result.status, self.speaking = status, True
-        self.keep_alive = self._parser.should_keep_alive()
+        self.keep_alive = not self._repairs and self._parser.should_keep_alive()
         length = result.header(b"content-length")  # the parser has seen to it that this is one number
         if length:
             self._left = int(length)
@@ -232,3 +282,7 @@ class Message:
             raise httptools.HttpParserError("too many interim responses")
         self._result.headers.clear()
         self._head = b""
+
+
+def _why(error: httptools.HttpParserError) -> str:
+    return str(error.__context__ if isinstance(error, httptools.HttpParserCallbackError) else error)
