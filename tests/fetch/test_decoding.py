@@ -80,6 +80,51 @@ def test_a_cut_body_gives_what_there_is(name: str) -> None:
     assert data.startswith(body) or body == packed[:60_000]
 
 
+def named_gzip(data: bytes) -> bytes:
+    """gzip with everything that its header can have."""
+    header = b"\x1f\x8b\x08\x1e" + bytes(6) + b"\x03\x00abc" + b"page.html\0" + b"a comment\0"
+    header += zlib.crc32(header).to_bytes(4, "little")[:2]
+    return header + gzip.compress(data)[10:]
+
+
+@pytest.mark.parametrize(
+    ("name", "packer", "trailer"),
+    [("gzip", gzip.compress, 8), ("gzip", named_gzip, 8), ("deflate", zlib.compress, 4)],
+)
+@pytest.mark.parametrize("rubbish", [b"", b"\0" * 9])
+def test_a_wrong_checksum_does_not_take_the_page_away(
+    name: str, packer: Callable[[bytes], bytes], trailer: int, rubbish: bytes
+) -> None:
+    data = b"<p>some words</p>" * 3_000
+    packed = packer(data)
+    assert decode(packed, name, LIMITS) == (data, True)
+    assert decode(packed[:-trailer] + b"\xff" * trailer + rubbish, name, LIMITS) == (data, False)
+    for missing in range(1, trailer + 1):
+        assert decode(packed[:-missing], name, LIMITS) == (data, False)
+
+
+def test_a_wrong_length_does_not_take_the_page_away() -> None:
+    packed = gzip.compress(b"words" * 100)
+    assert decode(packed[:-4] + b"\0\0\0\0", "gzip", LIMITS) == (b"words" * 100, False)
+
+
+def test_a_wrong_checksum_of_a_later_member_is_noticed() -> None:
+    packed = gzip.compress(b"one") + gzip.compress(b"two")
+    assert decode(packed[:-8] + bytes(8), "gzip", LIMITS) == (b"onetwo", False)
+
+
+def test_a_bomb_with_a_wrong_checksum_stops_at_the_cap() -> None:
+    body, whole = decode(gzip.compress(bytes(50_000_000))[:-8] + b"\xff" * 8, "gzip", LIMITS)
+    assert (body == bytes(MOST), whole) == (True, False)
+
+
+@given(packed=st.binary(max_size=200), flags=st.integers(0, 255), window=st.sampled_from(["gzip", "deflate"]))
+def test_no_header_is_too_odd(packed: bytes, flags: int, window: str) -> None:
+    start = b"\x1f\x8b\x08" + bytes([flags]) if window == "gzip" else b"\x78\x9c"
+    body, _ = decode(start + packed, window, LIMITS)
+    assert len(body) <= MOST
+
+
 @pytest.mark.parametrize("name", [*PACKERS, "compress", "unknown"])
 @pytest.mark.parametrize("body", [b"plain text", b"", b"\x1f\x8b", b"\x28\xb5\x2f\xfd\x00", b"\xff" * 1000])
 def test_what_is_not_packed_as_it_says_is_given_as_it_came(name: str, body: bytes) -> None:

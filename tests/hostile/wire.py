@@ -284,7 +284,8 @@ ENCODING = [
     ),
     fetched(19, "plain text called gzip", says(packed(_WORDS, "gzip")), outcome="ok", decoded=False, as_sent=True),
     fetched(19, "gzip with a broken middle", says(packed(gzip.compress(bytes(range(256)) * 99)[:60] + b"\xff" * 60, "gzip")), outcome="ok", decoded=False, as_sent=True),
-    fetched(19, "gzip that ends too soon", says(packed(gzip.compress(_WORDS)[:-8], "gzip")), outcome="ok", decoded=False),
+    fetched(19, "gzip with a wrong checksum", says(packed(gzip.compress(_WORDS)[:-8] + bytes(8), "gzip")), outcome="ok", decoded=False, body=len(_WORDS)),
+    fetched(19, "gzip that ends too soon", says(packed(gzip.compress(_WORDS)[:-8], "gzip")), outcome="ok", decoded=False, body=len(_WORDS)),
     fetched(19, "an unknown encoding", says(packed(_WORDS, "pack200-gzip")), outcome="ok", decoded=False, as_sent=True),
     *(
         fetched(20, f"charset={name}", says(ok(b"<p>caf\xe9 \\u0041", kind=f"text/html; charset={name}")), outcome="ok", charset="windows-1252")

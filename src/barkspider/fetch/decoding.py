@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from typing import Any
 
 import brotli
 import zstandard
@@ -16,6 +17,7 @@ from isal import isal_zlib
 from barkspider.core.settings import Fetch
 
 _MOST_PARTS = 64  # members of gzip or frames of zstd: each one more is a copy of all that is left
+_ERRORS: tuple[Any, ...] = (zlib.error, isal_zlib.error)
 _PIECE = 1 << 16  # compressed bytes given to a decoder at a time
 
 
@@ -27,7 +29,8 @@ def decode(body: bytes, encodings: str, limits: Fetch) -> tuple[bytes, bool]:
     """A body without its encodings, at most `max_decoded` bytes, and whether all of it is there.
 
     `encodings` is the Content-Encoding header. A body that is not packed as it says, is packed more often
-    than `max_encodings` or in a way that is not known, is given as it came and counts as incomplete.
+    than `max_encodings` or in a way that is not known, is given as it came and counts as incomplete; one that
+    only its own checksum calls wrong is unpacked, and counts as incomplete, too.
 
     >>> decode(zlib.compress(b"text " * 100), "deflate", Fetch()) == (b"text " * 100, True)
     True
@@ -68,7 +71,10 @@ def _inflate(data: bytes, most: int, window: int) -> tuple[bytes, bool]:
         unpacker = isal_zlib.decompressobj(wbits=window)
         try:
             piece = unpacker.decompress(data, left)
-        except (zlib.error, isal_zlib.error) as error:  # type: ignore[misc]  # isal's stubs name an instance
+        except _ERRORS as error:
+            piece = _unchecked(data, left, window)
+            if piece:
+                return b"".join((*pieces, piece)), False
             if pieces:  # what follows a whole member is no other one, only rubbish
                 return b"".join(pieces), True
             raise DecodingError from error
@@ -78,6 +84,32 @@ def _inflate(data: bytes, most: int, window: int) -> tuple[bytes, bool]:
         if not unpacker.eof or not data or window < 31 or not left:
             return b"".join(pieces), unpacker.eof and (not data or window < 31)
     return b"".join(pieces), False
+
+
+def _unchecked(data: bytes, most: int, window: int) -> bytes:
+    """What is packed in a stream that ends as it should, whatever its checksum says; b"" where it does not end."""
+    unpacker = isal_zlib.decompressobj(wbits=-15)
+    start = 2 if window < 31 else _gzip_header(data)
+    try:
+        piece = unpacker.decompress(data[start:], most) if start and window > 0 else b""
+    except _ERRORS:
+        return b""
+    return piece if unpacker.eof else b""
+
+
+def _gzip_header(data: bytes) -> int:
+    """The length of the header of a gzip member (RFC 1952, 2.3); 0 when there is none."""
+    if data[:3] != b"\x1f\x8b\x08" or len(data) < 10:
+        return 0
+    flags, end = data[3], 10
+    if flags & 4:  # extra fields, with their length in front
+        end += 2 + int.from_bytes(data[end : end + 2], "little")
+    for text in (8, 16):  # a file's name, a comment
+        if flags & text:
+            end = data.find(b"\0", end) + 1
+            if not end:
+                return 0
+    return end + (flags & 2)  # a checksum of two bytes
 
 
 def _brotli(data: bytes, limits: Fetch) -> tuple[bytes, bool]:
