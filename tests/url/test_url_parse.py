@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,40 @@ def test_what_url_py_passes_of_urltestdata_still_passes() -> None:
             with pytest.raises(UrlError, match=r"^scheme"):
                 normalise(case["input"], base)
     assert passed > 800
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("///b.org/p", "http://b.org/p"),
+        (r"\\/b.org", "http://b.org/"),
+        (r"/\/b.org", "http://b.org/"),
+        (r"///\//\//b.org", "http://b.org/"),
+        (" /\t//\nb.org/a/../c#d", "http://b.org/c#d"),
+        ("///user@b.org:8080/", "http://user@b.org:8080/"),
+    ],
+)
+def test_slashes_in_front_of_a_host_are_as_good_as_two(text: str, expected: str) -> None:
+    base = parse("http://a.org/x/y")
+    assert str(parse(text, base)) == expected
+    assert Normaliser(AS_IS, Domains())(text, base) == expected
+    assert Normaliser(AS_IS, Domains()).many([text], base, Counter()) == [expected]
+
+
+@pytest.mark.parametrize("text", ["///", "////", "///:80/", "///a b/", "\\\\\\"])
+def test_slashes_without_a_host_are_no_url(text: str) -> None:
+    refused: Counter[str] = Counter()
+    assert Normaliser(AS_IS, Domains()).many([text], parse("http://a.org/x/y"), refused) == []
+    assert refused == {"malformed": 1}
+
+
+def test_every_case_of_the_web_with_slashes_in_front_passes() -> None:
+    tried = 0
+    for case in cases("urltestdata.json"):
+        if case["input"].startswith("///") and (case["base"] or "").startswith("http"):
+            tried += 1
+            assert str(parse(case["input"], parse(case["base"]))) == case["href"], case
+    assert tried == 7
 
 
 def test_what_url_py_passes_of_toascii_still_passes() -> None:

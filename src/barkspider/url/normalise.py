@@ -68,8 +68,7 @@ class Normaliser:
         try:
             url = str(URL.parse(text) if base is None else URL.parse(text, base))
         except (URLError, UnicodeEncodeError):
-            parse(text, base)  # raises, with the reason
-            raise
+            url = str(parse(text, base))  # it knows more, and raises with the reason
         return self._apply(url)
 
     def many(self, texts: Iterable[str], base: URL, refused: Counter[str]) -> list[str]:
@@ -86,7 +85,10 @@ class Normaliser:
         drop_fragment, add_www = self._drop_fragment, self._add_www
         for text in texts:
             try:
-                url = str(resolve(text, base))
+                try:
+                    url = str(resolve(text, base))
+                except (URLError, UnicodeEncodeError):
+                    url = str(parse(text, base))
                 # Most links need no rule, or only this one; to see that here spares a call for each.
                 if drop_fragment and "#" in url:
                     url = url[: url.index("#")]
@@ -102,8 +104,6 @@ class Normaliser:
                     url = apply(url)
             except UrlError as error:
                 refused[error.reason] += 1
-            except (URLError, UnicodeEncodeError):
-                refused["malformed"] += 1
             else:
                 found[url] = None
         return list(found)

@@ -7,11 +7,15 @@ several times cheaper than parsing it again.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from url import URL, URLError
 
 from barkspider.core.errors import UrlError
+
+_SPECIAL = ("http", "https", "ws", "wss", "ftp")  # but for `file`, whose host may be empty
+_SLASHES = re.compile(r"[\x00-\x20]*[/\\][\t\n\r]*[/\\][/\\\t\n\r]*")
 
 
 class Parts(NamedTuple):
@@ -30,6 +34,8 @@ def parse(text: str, base: URL | None = None) -> URL:
 
     >>> str(parse("../b.html#top", parse("HTTP://Example.com:80/x/a.html")))
     'http://example.com/b.html#top'
+    >>> str(parse("///example.org/b", parse("http://example.com/")))
+    'http://example.org/b'
     >>> parse("http://a b/")
     Traceback (most recent call last):
     barkspider.core.errors.UrlError: malformed: invalid international domain name: 'http://a b/'
@@ -37,6 +43,11 @@ def parse(text: str, base: URL | None = None) -> URL:
     try:
         return URL.parse(text) if base is None else URL.parse(text, base)
     except (URLError, UnicodeEncodeError) as error:  # the latter for lone surrogates
+        # url-py takes the host for empty behind three slashes; the standard ignores all of them (special
+        # authority ignore slashes state).
+        slashes = _SLASHES.match(text) if base is not None and base.scheme in _SPECIAL else None
+        if slashes is not None and slashes[0] != "//":
+            return parse(f"//{text[slashes.end() :]}", base)
         raise UrlError("malformed", f"{_why(error)}: {text[:200]!r}") from None
 
 
