@@ -35,7 +35,19 @@ def read_page(body: bytes, content_type: str) -> Page:
         (b"<!-- <meta charset=koi8-r> --><meta charset='big5'>", None, "big5"),
         (b"<meta charset=utf-16>", None, "utf-8"),
         (b"<meta charset=x-user-defined>", None, "windows-1252"),
-        (b" " * 2000 + b"<meta charset=koi8-r>", None, "utf-8"),
+        (b" " * 2000 + b"<meta charset=koi8-r>", None, "koi8-r"),
+        (b" " * 2000 + b"<META http-equiv=content-type content='text/html; charset=koi8-r'>", None, "koi8-r"),
+        (b" " * 2000 + b"<meta charset=koi8-r>", "text/html; charset=big5", "big5"),
+        (b"\xef\xbb\xbf" + b" " * 2000 + b"<meta charset=koi8-r>", None, "utf-8"),
+        (b"<meta charset=big5>" + b" " * 2000 + b"<meta charset=koi8-r>", None, "big5"),
+        (b" " * 2000 + b"<meta charset=nonsense><meta charset=big5><meta charset=koi8-r>", None, "big5"),
+        (b" " * 2000 + b"<meta charset=utf-16>", None, "utf-8"),
+        (b" " * 2000 + b"<!-- <meta charset=koi8-r> -->", None, "utf-8"),
+        (b" " * 2000 + b"<script>'<meta charset=koi8-r>'</script><meta charset=big5>", None, "big5"),
+        (b" " * 2000 + b"<TEXTAREA rows=2><meta charset=koi8-r>", None, "utf-8"),
+        # One that the first 1,024 bytes cut in two declares what it says, not what its first half says.
+        (b" " * 1000 + b"<meta charset=iso-8859-15>", None, "iso-8859-15"),
+        ("é".encode() * 2000 + b"<meta charset=windows-1252>", None, "windows-1252"),
         (b"<meta name=description content='charset=koi8-r'>", None, "utf-8"),
         (b"<meta name=a><meta charset=nonsense><META CHARSET = ' Big5 '>", None, "big5"),
         # Python knows these codecs; the standard does not.
@@ -69,6 +81,16 @@ def test_an_undeclared_charset_is_told_from_the_letters(text: str, charset: str)
     body = b"<title>" + b"x" * 100_000 + b"</title><p>" + text.encode(charset) * 3
     assert find_charset(body, "text/html") == charset
     assert text in decode(body, charset)
+
+
+def test_a_late_declaration_counts_for_what_came_before_it() -> None:
+    body = (
+        "<title>дом</title>".encode("koi8-r")
+        + b" " * 2000
+        + b"<meta charset=koi8-r><a href='/%s'>" % ("дом".encode("koi8-r"))
+    )
+    page = read_page(body, "text/html")
+    assert (page.title, page.links, page.charset) == ("дом", ["/дом"], "koi8-r")
 
 
 @pytest.mark.parametrize(

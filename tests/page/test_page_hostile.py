@@ -31,6 +31,8 @@ _HOSTILE = {
     "images": "".join(f"<img src={n}>" for n in range(100_000)),
     "style": "<style>" + "/*" * 300_000 + "url(" * 300_000 + "</style>",
     "unbroken": "<p>" + "x" * 1_000_000,
+    "declarations": "<meta charset=" * 100_000,
+    "hidden": "<script><meta charset=koi8-r>" * 70_000,
     "entities": "<!DOCTYPE x [<!ENTITY a 'aaaa'>" + "<!ENTITY b '&a;&a;'>" * 50_000 + "]>&b;",
 }
 _PROGRAM = """

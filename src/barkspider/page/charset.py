@@ -1,8 +1,9 @@
 """Which characters the bytes of a page stand for: the order of the WHATWG standard.
 
-A byte order mark, then the Content-Type header, then a `<meta>` near the beginning; without any of these
-UTF-8 when the bytes are valid UTF-8, else what they look like. Only the labels of the WHATWG Encoding
-Standard count, so that no page can ask for one of Python's other codecs.
+A byte order mark, then the Content-Type header, then a `<meta>` near the beginning, then one further on, for
+which a browser begins again; without any of these UTF-8 when the bytes are valid UTF-8, else what they look
+like. Only the labels of the WHATWG Encoding Standard count, so that no page can ask for one of Python's other
+codecs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "
 # The part of a page in which the standard looks for a declaration.
 _PRESCAN = 1024
 _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.S)
-_META = re.compile(rb"<meta[\s/]([^>]*+)")
+# Where what looks like a `<meta>` is none: a browser that has come so far reads tags, not only bytes.
+_HIDDEN = re.compile(
+    rb"<!--.*?(?:-->|\Z)|<(title|textarea|style|xmp|iframe|noembed|noframes|script)[\s/>].*?(?:</\1|\Z)", re.S
+)
+_META = re.compile(rb"<meta[\s/]([^>]*+)(>?)")  # without its end it is no tag yet
 _CHARSET = re.compile(rb"charset\s*+=\s*+[\"']?\s*+([^\s\"'/>;]++)")
 _HEADER = re.compile(r";\s*+charset\s*+=\s*+[\"']?\s*+([^\s\"';,]++)", re.I)
 # The longest label of the standard has 19 letters.
@@ -72,14 +77,21 @@ def find_charset(body: bytes, content_type: str | None) -> str:
         found = standard_name(label[1].lower())
         if found is not None:
             return found
-    return _declared(body[:_PRESCAN]) or _detected(body)
+    return _declared(_COMMENT.sub(b"", body[:_PRESCAN].lower())) or _declared_late(body) or _detected(body)
 
 
-def _declared(head: bytes) -> str | None:
-    for attributes in _META.findall(_COMMENT.sub(b"", head).lower()):
+def _declared_late(body: bytes) -> str | None:
+    markup = body.lower()
+    if b"charset" not in markup or _declared(markup) is None:  # most pages are done here
+        return None
+    return _declared(_HIDDEN.sub(b"", markup))
+
+
+def _declared(markup: bytes) -> str | None:
+    for attributes, end in _META.findall(markup):
         # `content` declares a charset only beside `http-equiv`.
         counts = b"http-equiv" in attributes or b"content" not in attributes
-        declared = _CHARSET.search(attributes) if counts else None
+        declared = _CHARSET.search(attributes) if counts and end else None
         found = standard_name(declared[1].decode("latin-1")) if declared else None
         if found is not None:
             # What could be read as ASCII is not UTF-16, whatever it says; the standard corrects these two.
