@@ -83,6 +83,42 @@ def test_an_undeclared_charset_is_told_from_the_letters(text: str, charset: str)
     assert text in decode(body, charset)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Copyright ©1996 Smith",
+        "© 1998-2001 Company, Inc. All rights reserved · ®",
+        "only £100",
+        "«bonjour»",
+        "il a dit : «\u00a0oui\u00a0» hier",
+        "«Bonjour» a dit le café",
+        "Copyright ©1996 Smith & Söhne",
+        "25° × 3 – “quoted” … ½ cup",
+        "naïve",
+        "Èesko",
+    ],
+)
+def test_thin_evidence_is_taken_for_western(text: str) -> None:
+    body = f"<title>Some page</title><p>plain words <b>{text}</b> and others".encode("windows-1252")
+    assert find_charset(body, "text/html") == "windows-1252"
+
+
+@pytest.mark.parametrize(
+    ("text", "charset"),
+    [
+        ("© 2001 Szőlő, Budapest", "windows-1250"),
+        ("Škoda auto je česká firma. Šest lidí šlo přes most.", "iso-8859-2"),
+        ("Są takie dni. Łódź i Żary. Ósma.", "iso-8859-2"),
+        ("© 1999 Türkçe ağaç", "windows-1254"),
+        ("© 2001 Компания", "windows-1251"),
+        ("日本 © 2001", "shift_jis"),
+    ],
+)
+def test_signs_do_not_hide_the_letters_of_others(text: str, charset: str) -> None:
+    body = b"<p>" + text.encode(charset, "ignore")  # not every one of them has ©
+    assert find_charset(body, "text/html") == charset
+
+
 def test_a_late_declaration_counts_for_what_came_before_it() -> None:
     body = (
         "<title>дом</title>".encode("koi8-r")

@@ -28,6 +28,13 @@ _HEADER = re.compile(r";\s*+charset\s*+=\s*+[\"']?\s*+([^\s\"';,]++)", re.I)
 # The longest label of the standard has 19 letters.
 _LONGEST_LABEL = 40
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
+# Signs of windows-1252 that stand by themselves, such as © and £, and pairs of « and »: in other encodings they are
+# letters, and a detector that counts letters takes ©1996 for Š1996.
+_LONE_SIGNS = re.compile(
+    rb"(?<![A-Za-z\x80-\xff])(?:[\x80-\xbf\xd7\xf7]|\xab([^\xab\xbb<]{1,80})\xbb)(?![A-Za-z\x80-\xff])"
+)
+# One letter alone could be any: it takes two to tell.
+_FEWEST_LETTERS = 2
 _LETTERS = re.compile(r"[^\x00-\x7f]++")
 # What tells encodings apart is the letters beyond ASCII; the detector reads 15 MB a second, so not all of them.
 _SAMPLE = 32_768
@@ -112,7 +119,10 @@ def _detected(body: bytes) -> str:
             return "utf-8"
         first = _NOT_ASCII.search(body)
         start = max(0, first.start() - 64) if first else 0
-        return (detect(body[start : start + _SAMPLE]).encoding or "windows-1252").lower()
+        sample = _LONE_SIGNS.sub(rb" \1 ", body[start : start + _SAMPLE])
+        if len(_NOT_ASCII.findall(sample)) < _FEWEST_LETTERS:
+            return "windows-1252"
+        return (detect(sample).encoding or "windows-1252").lower()
     return "utf-8"
 
 
