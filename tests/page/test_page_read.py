@@ -133,6 +133,30 @@ def test_links_beyond_the_limit_are_cut_and_said() -> None:
     assert len(page.links) == 4096
 
 
+def test_fragments_make_no_other_target() -> None:
+    links = [f"page{number % 49}.html#part{number}" for number in range(700)]
+    page = read("".join(f"<a href={link}>" for link in links), max_links=50)
+    assert (page.links, page.links_cut) == (links, False)
+    page = read("".join(f"<a href={link}>" for link in links[:100]), max_links=7)
+    assert page.links == [link for link in links[:100] if int(link[4:].partition(".")[0]) < 7]
+    assert page.links_cut
+
+
+def test_only_so_many_links_are_looked_at() -> None:
+    page = read("".join(f"<a href=#{number}>" for number in range(161)) + "<a href=next>", max_links=10)
+    assert page.links == [f"#{number}" for number in range(160)]
+    assert page.links_cut
+
+
+def test_other_links_count_with_those_of_anchors() -> None:
+    markup = (
+        "".join(f"<a href=a#{number}>" for number in range(9))
+        + "<iframe src=b></iframe><iframe src=c></iframe>"
+    )
+    page = read(markup, max_links=2)
+    assert (page.links[-1], len(page.links), page.links_cut) == ("b", 10, True)
+
+
 def test_a_million_links_are_cut_and_said() -> None:
     page = read("".join(f"<a href={number}>" for number in range(500_000)), max_links=10_000)
     assert len(page.links) == 10_000

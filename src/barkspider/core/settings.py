@@ -170,7 +170,11 @@ class Limits:
         "200MB", "The crawl pauses while the disk of the job has less room than this", low=0
     )
     redirects: int = _setting(10, "Redirects in a chain", low=0, high=255)
-    page_links: int = _setting(10_000, "Links taken from one page", low=1)
+    page_links: int = _setting(
+        10_000,
+        "Targets of links taken from one page, whatever their fragments; at most 16 times as many links are looked at",
+        low=1,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 
 from turbohtml import unescape
 
@@ -19,7 +18,8 @@ from barkspider.url import parse
 
 _TITLE_LENGTH = 500
 _DESCRIPTION_LENGTH = 1000
-# Times the limit of links: so many become strings at all, because most pages repeat some.
+# Times the limit of links: so many become strings at all, because most pages repeat some, or have many places of
+# one target (contents, footnotes).
 _REPEATS = 16
 _LINE_ENDS = str.maketrans("", "", "\t\n\r")
 _C0_OR_SPACE = "".join(map(chr, range(33)))
@@ -57,6 +57,7 @@ class Collector:
         self._robots_names, self._max_links = robots_names, max_links
         self.written: list[str] = []  # the links of anchors, as often as they stand there
         self.links: dict[str, None] = {}
+        self._targets: set[str] | None = None  # the links without fragments, once these have to be counted
         self.requisites: dict[str, None] = {}
         self.links_cut = False
         self.base: str | None = None
@@ -120,13 +121,21 @@ class Collector:
         return link if self._charset == "utf-8" else encode_query(link, self._charset)
 
     def _add(self, links: list[str]) -> None:
-        if len(self.links) == self._max_links:
-            self.links_cut = self.links_cut or any(link not in self.links for link in links)
-            return
-        self.links.update(dict.fromkeys(links))
-        if len(self.links) > self._max_links:
-            self.links_cut = True
-            self.links = dict.fromkeys(islice(self.links, self._max_links))
+        """Take links in while they have no more targets than are allowed; fragments make no other target."""
+        if self._targets is None:
+            if len(self.links) + len(links) <= self._max_links:  # in nearly every page
+                self.links.update(dict.fromkeys(links))
+                return
+            links, self.links, self._targets = [*self.links, *links], {}, set()
+        targets = self._targets
+        for link in links:
+            target = link.partition("#")[0]
+            if target not in targets:
+                if len(targets) == self._max_links:
+                    self.links_cut = True
+                    continue
+                targets.add(target)
+            self.links[link] = None
 
     def _value(self, row: list[int], attribute: str) -> str | None:
         place = _PLACE[attribute]

@@ -57,7 +57,8 @@ class Page:
 class PageReader:
     """Reads pages by the settings of a crawl. Keeps its buffers from page to page: one thread at a time.
 
-    `agent` is the name under which robots directives may speak to us, `max_links` how many links count.
+    `agent` is the name under which robots directives may speak to us, `max_links` how many targets of links count;
+    a fragment makes no other target, and at most 16 times as many links are looked at.
 
     >>> reader = PageReader(PageSettings())
     >>> page = reader.read(b"<title>A  page</title><a href=b.html>B</a>", "text/html", "http://example.com/a/")
