@@ -236,6 +236,15 @@ def test_bad_arrays_are_refused_in_one_line(
         run(tmp_path / "a.npz")
 
 
+def test_who_is_asked_about_a_header_can_answer(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("linker,linkee\na.org,b.org\nb.org,c.org\n")
+    with pytest.raises(UsageError, match="say --header or --no-header") as error:
+        run(tmp_path / "a.csv")
+    assert error.value.exit_code == 2
+    for option, edges in (("--header", 2), ("--no-header", 3)):
+        assert json.loads(run(tmp_path / "a.csv", option, "--method", "in", "--json"))["edges"] == edges
+
+
 def test_wrong_usage_is_refused_before_anything_is_read(tmp_path: Path, edges: Path) -> None:
     pq.write_table(pa.table({"x": [1.5], "y": [2.5]}), tmp_path / "float.parquet")
     for arguments, message in (
@@ -252,6 +261,7 @@ def test_wrong_usage_is_refused_before_anything_is_read(tmp_path: Path, edges: P
         ((edges, "--depth", "3", "--memory", "1MB"), "distance two only"),
         ((edges, "--compare", "--memory", "1MB"), "in RAM only"),
         ((edges, "--spam-list", edges), "for --compare"),
+        ((tmp_path / "float.parquet", "--header"), "has no lines: --header and --no-header are for .csv"),
         ((edges, "--merge-redirects"), "is for jobs, and .* is none"),
         ((edges, "--output", "x.csv"), "does not end in .parquet"),
         ((edges, "--output", "no/x.parquet"), "the folder of no/x.parquet does not exist"),

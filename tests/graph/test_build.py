@@ -125,6 +125,8 @@ def test_a_failed_build_leaves_an_empty_folder_and_a_full_one_is_refused(tmp_pat
         ("blanks.txt", "# a comment\n0 1\n1 2\n"),
         ("tabs.tsv", "0\t1\n1\t2\n"),
         ("more.csv", "0,1,weight\n1,2,weight\n"),
+        ("spaces.csv", " 0 ,\t1\n1 , 2 \n"),
+        ("mark.csv", "\ufeffSource,Target\n0,1\n1,2\n"),
     ],
 )
 def test_edge_lists_of_numbers(tmp_path: Path, name: str, text: str) -> None:
@@ -143,3 +145,81 @@ def test_edge_lists_of_names(tmp_path: Path) -> None:
         assert read_graph(Env(), tmp_path / str(number), tmp_path / "unused").nodes == 3
     pq.write_table(pa.table({"x": [0, 1], "y": [1, 2]}), tmp_path / "n.parquet")
     assert links_of(read_graph(Env(), tmp_path / "n.parquet", tmp_path / "n")) == [("0", "1"), ("1", "2")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.csv", "a.org , b.org\n  b.org,c d \n"),
+        ("a.csv", '"a.org", "b.org"\n "b.org" ,"c d"\n'),
+        ("a.tsv", "a.org \t b.org\nb.org\tc d\n"),
+    ],
+)
+def test_blanks_around_names_are_no_part_of_them(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    graph = read_graph(Env(), tmp_path / name, tmp_path / "graph")
+    assert sorted(links_of(graph)) == [("a.org", "b.org"), ("b.org", "c d")]
+
+
+def test_every_word_can_be_a_name(tmp_path: Path) -> None:
+    names = ["NA", "null", "nan", "NULL", "N/A", "#N/A", "#", "#a", "%", "-", "None", "true"]
+    (tmp_path / "a.csv").write_text("\n".join(f"{name},hub.org" for name in names))
+    graph = read_graph(Env(), tmp_path / "a.csv", tmp_path / "graph")
+    assert sorted(links_of(graph)) == sorted((name, "hub.org") for name in names)
+
+
+@pytest.mark.parametrize(
+    "text", ["a.org,b.org\n ,c.org\n", "a.org,b.org\nc.org,\n", 'a.org,b.org\n"",c.org\n']
+)
+def test_an_edge_needs_both_its_names(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(UsageError, match="lacks its source or its target"):
+        read_graph(Env(), tmp_path / "a.csv", tmp_path / "graph")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rest"),
+    [
+        ("a.csv", "citing,cited\n0,1\n", [("0", "1")]),
+        ("a.csv", "Linking Site, linked site\na.org,b.org\n", [("a.org", "b.org")]),
+        ("a.csv", "linker,linkee\na.org,b.org\n", [("a.org", "b.org")]),
+        ("a.csv", "from_domain,b\na,b\n", [("a", "b")]),
+        ("a.csv", "source,weight\na,b\n", [("a", "b")]),
+        ("a.tsv", "from_host\tto_host\na.org\tb.org\n", [("a.org", "b.org")]),
+        ("a.txt", "id1 id2\n0 1\n", [("0", "1")]),
+    ],
+)
+def test_a_first_line_that_may_be_a_header_is_asked_about(
+    tmp_path: Path, name: str, text: str, rest: list[tuple[str, str]]
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(
+        UsageError, match=r"the first line, .*, may be a header or an edge: say --header"
+    ) as error:
+        read_graph(Env(), tmp_path / name, tmp_path / "asked")
+    assert "\n" not in str(error.value)
+    assert links_of(read_graph(Env(), tmp_path / name, tmp_path / "less", header=True)) == rest
+    assert len(links_of(read_graph(Env(), tmp_path / name, tmp_path / "all", header=False))) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a.org,b.org\nc.org,d.org\n",
+        "a,b\nc,d\n",
+        "localhost,a.org\nb.org,c.org\n",
+        "node.org,b\nc,d\n",
+        "a,b",
+    ],
+)
+def test_a_first_line_like_the_others_is_an_edge(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    graph = read_graph(Env(), tmp_path / "a.csv", tmp_path / "graph")
+    assert len(links_of(graph)) == len(text.splitlines())
+
+
+def test_a_known_header_can_be_an_edge_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("u,v\nv,w\n")
+    assert links_of(read_graph(Env(), tmp_path / "a.csv", tmp_path / "less")) == [("v", "w")]
+    graph = read_graph(Env(), tmp_path / "a.csv", tmp_path / "all", header=False)
+    assert sorted(links_of(graph)) == [("u", "v"), ("v", "w")]

@@ -44,6 +44,10 @@ def rank(
     save: Annotated[
         Path | None, typer.Option(help="Keep the imported graph in this folder, to rank it again.")
     ] = None,
+    header: Annotated[
+        bool | None,
+        typer.Option(help="Of edges in text: whether the first line is a header, where that cannot be told."),
+    ] = None,
     merge_redirects: Annotated[
         bool,
         typer.Option(
@@ -77,10 +81,10 @@ def rank(
     if compare:
         spam = rank_compare.read_spam(spam_list)
         outside = rank_compare.read_scores(scores)
-        with _opened(graph, save, choice, merge_redirects) as opened:
+        with _opened(graph, save, choice, merge_redirects, header) as opened:
             rank_compare.compare(opened, choice, spam, outside, output, as_json)
         return
-    with _opened(graph, save, choice, merge_redirects) as opened:
+    with _opened(graph, save, choice, merge_redirects, header) as opened:
         _rank_one(opened, choice, output, as_json)
 
 
@@ -110,15 +114,17 @@ def _check_options(
 
 
 @contextmanager
-def _opened(path: Path, save: Path | None, choice: Choice, merge_redirects: bool) -> Iterator[Graph]:
+def _opened(
+    path: Path, save: Path | None, choice: Choice, merge_redirects: bool, header: bool | None
+) -> Iterator[Graph]:
     if save is not None:
-        yield _read(path, save, choice, merge_redirects)
+        yield _read(path, save, choice, merge_redirects, header)
         return
     with tempfile.TemporaryDirectory(prefix="barkspider-rank-") as folder:
-        yield _read(path, Path(folder), choice, merge_redirects)
+        yield _read(path, Path(folder), choice, merge_redirects, header)
 
 
-def _read(path: Path, folder: Path, choice: Choice, merge_redirects: bool) -> Graph:
+def _read(path: Path, folder: Path, choice: Choice, merge_redirects: bool, header: bool | None) -> Graph:
     """The graph in a file or a folder, or of the links that a job has found."""
     from barkspider.graph.importing import read_edges, read_graph
     from barkspider.storage.env import Env
@@ -129,7 +135,9 @@ def _read(path: Path, folder: Path, choice: Choice, merge_redirects: bool) -> Gr
             raise UsageError(
                 f"--merge-redirects is for jobs, and {path} is none: it does not tell who redirects"
             )
-        return read_graph(Env(), path, folder, **memory)
+        return read_graph(Env(), path, folder, header=header, **memory)
+    if header is not None:
+        raise UsageError(f"{path} is a job: --header and --no-header are for edges in text")
     from barkspider.engine.stored import open_job  # here: only a job needs all that reads pages
 
     job = open_job(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,14 +21,29 @@ from barkspider.graph.store import Graph
 from barkspider.storage.env import Env
 
 _MEMORY = 256_000_000
+_LACKING = "an edge lacks its source or its target"
 _ROWS = 1 << 20  # edges at a time
 _BLOCK = 1 << 24  # bytes of text at a time
-_HEADERS = {"source", "src", "from", "from_node", "fromnodeid", "u"}
+_HEADERS = (
+    *(("source", "target"), ("source", "destination"), ("src", "dst"), ("src", "dest"), ("from", "to")),
+    *(("from_node", "to_node"), ("fromnodeid", "tonodeid"), ("u", "v")),
+)
+# Words that make a first line a header perhaps, beside those above.
+_WORDS = frozenset(["id", "node", "name", "domain", "host", "site", "page", "url", "link"]).union(*_HEADERS)
+_QUOTED = re.compile(rb'(^|[,\t])[ \t]*("(?:[^"\n]|"")*")[ \t]*(?=[,\t\r\n]|$)', re.MULTILINE)
+_MARK = b"\xef\xbb\xbf"  # what editors of Windows put in front of UTF-8
 _SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t", ".edges": "\t"}
 
 
-def read_graph(env: Env, path: Path, folder: Path, memory: int = _MEMORY) -> Graph:
-    """The graph in `path`, whatever its form; unless it is a graph's folder it is built in `folder`."""
+def read_graph(
+    env: Env, path: Path, folder: Path, memory: int = _MEMORY, header: bool | None = None
+) -> Graph:
+    """The graph in `path`, whatever its form; unless it is a graph's folder it is built in `folder`.
+
+    `header` says whether the first line of a list of edges in text is a header; None to find out, or to ask.
+    """
+    if header is not None and path.suffix not in _SEPARATORS:
+        raise UsageError(f"{path} has no lines: --header and --no-header are for {', '.join(_SEPARATORS)}")
     if path.is_dir():
         return Graph(env, path)
     if not path.is_file():
@@ -38,7 +54,7 @@ def read_graph(env: Env, path: Path, folder: Path, memory: int = _MEMORY) -> Gra
         if path.suffix == ".parquet":
             return read_edges(env, folder, _parquet_batches(path), memory)
         if path.suffix in _SEPARATORS:
-            return read_edges(env, folder, _text_batches(path, _SEPARATORS[path.suffix]), memory)
+            return read_edges(env, folder, _text_batches(path, _SEPARATORS[path.suffix], header), memory)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
     known = ", ".join(["a graph's folder", ".npz", ".parquet", *_SEPARATORS])
@@ -104,7 +120,7 @@ def read_edges(env: Env, folder: Path, tables: Iterator[Any], memory: int = _MEM
         for table in _chain(first, tables):
             sources, targets = table.columns
             if sources.null_count or targets.null_count:
-                raise UsageError("an edge lacks its source or its target")
+                raise UsageError(_LACKING)
             if pa.types.is_integer(sources.type):
                 yield sources.to_numpy(), targets.to_numpy()
             else:
@@ -126,9 +142,10 @@ def _late(names: dict[bytes, int]) -> Iterator[bytes]:
 
 def _numbered(column: Any, names: dict[bytes, int]) -> Any:
     encoded = pc.dictionary_encode(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
-    numbers = [
-        names.setdefault(text, len(names)) for text in encoded.dictionary.cast(pa.binary()).to_pylist()
-    ]
+    found = [text.strip() for text in encoded.dictionary.cast(pa.binary()).to_pylist()]
+    if b"" in found:
+        raise UsageError(_LACKING)
+    numbers = [names.setdefault(text, len(names)) for text in found]
     return np.array(numbers, np.int64)[encoded.indices.to_numpy()]
 
 
@@ -150,25 +167,60 @@ def _is_text(kind: Any) -> bool:
     return any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary))
 
 
-def _text_batches(path: Path, separator: str) -> Iterator[Any]:
-    """Tables of two columns from lines `source SEPARATOR target`; those that begin with # or % are comments."""
+def _text_batches(path: Path, separator: str, header: bool | None) -> Iterator[Any]:
+    """Tables of two columns from lines `source SEPARATOR target`.
+
+    Between tabs or blanks, lines that begin with # or % are comments, as lists of edges in the field have them;
+    between commas # is the beginning of a name like any other.
+    """
     kind: Any = None
     for block in _text_blocks(path):
-        lines = [line for line in block.splitlines() if line.strip() and line[:1] not in b"#%"]
-        if separator == "\t" and lines and b"\t" not in lines[0]:
-            lines = [b"\t".join(line.split()) for line in lines]
+        lines = [line for line in block.splitlines() if line.strip()]
+        if separator == "\t":
+            lines = [line for line in lines if line[:1] not in b"#%"]
+            if lines and b"\t" not in lines[0]:
+                lines = [b"\t".join(line.split()) for line in lines]
         if kind is None and lines:
-            fields = lines[0].split(separator.encode())
-            if fields[0].strip().strip(b'"').lower().decode("utf-8", "replace") in _HEADERS:
+            if _has_header(lines, separator) if header is None else header:
                 lines = lines[1:]
             kind = _kind_of(lines[0] if lines else b"", separator)
         if lines:
             yield _parsed(lines, separator, kind)
 
 
+def _has_header(lines: list[bytes], separator: str) -> bool:
+    """Whether the first line is a header that is known; one that may be another is for the user to judge."""
+    first, *second = (
+        tuple(
+            field.strip(b' \t"').lower().decode("utf-8", "replace")
+            for field in line.split(separator.encode())[:2]
+        )
+        for line in lines[:2]
+    )
+    if first in _HEADERS:
+        return True
+    if len(first) < 2 or all(map(str.isdigit, first)):
+        return False
+    words = {word for field in first if "." not in field for word in re.split(r"[^a-z]+", field)}
+    dotted = any("." in field for field in first)
+    is_unlike = any(
+        all(map(str.isdigit, fields)) or (all("." in field for field in fields) and not dotted)
+        for fields in second
+    )
+    if is_unlike or words & _WORDS:
+        shown = lines[0][:60].decode("utf-8", "replace")
+        raise UsageError(
+            f"the first line, {shown!r}, may be a header or an edge: say --header or --no-header to `rank`,"
+            " or write the header source and target"
+        )
+    return False
+
+
 def _text_blocks(path: Path) -> Iterator[bytes]:
     rest = b""
     with path.open("rb") as file:
+        if file.read(len(_MARK)) != _MARK:
+            file.seek(0)
         while block := file.read(_BLOCK):
             if b"\0" in block:
                 raise UsageError("not text: it has a byte of value 0")
@@ -193,13 +245,16 @@ def _kind_of(line: bytes, separator: str) -> Any:
 
 
 def _parsed(lines: Iterable[bytes], separator: str, kind: Any) -> Any:
+    text = b"\n".join(lines) + b"\n"
+    if b'"' in text:
+        text = _QUOTED.sub(rb"\1\2", text)  # quotes count only where a field begins with them
     try:
         table = pyarrow.csv.read_csv(
-            pa.BufferReader(b"\n".join(lines) + b"\n"),
+            pa.BufferReader(text),
             read_options=pyarrow.csv.ReadOptions(autogenerate_column_names=True, block_size=2 * _BLOCK),
             parse_options=pyarrow.csv.ParseOptions(delimiter=separator),
             convert_options=pyarrow.csv.ConvertOptions(
-                column_types={"f0": kind, "f1": kind}, include_columns=["f0", "f1"], strings_can_be_null=True
+                column_types={"f0": kind, "f1": kind}, include_columns=["f0", "f1"], null_values=[""]
             ),
         )
     except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
