@@ -48,7 +48,7 @@ class Plain:
                 if link.key not in self.seen:
                     self.seen.add(link.key)
                     self.gate.counters.discovered += 1
-                    if self.gate.admits(link):
+                    if self.gate.admits(link, now):
                         self.gate.put(link, now)
 
     def give(self, now: float, room: int) -> tuple[list[Instruction], float]:

@@ -58,20 +58,57 @@ def test_shares_of_sites_and_domains_are_counted_and_refused_beyond(gate: Make) 
     admitted = []
     for found in batch(*urls).rows():
         here.counters.discovered += 1
-        if here.admits(found):
+        if here.admits(found, 0.0):
             admitted.append(found.url.decode())
             here.put(found, 0.0)
     assert admitted == [urls[0], urls[1], urls[3]]
-    assert here.counters.refused == {"site_limit": 2, "domain_limit": 1}
-    assert sorted(here.by_host.values()) == [2, 2]  # one that its domain refused counts for its site
-    assert list(here.by_domain.values()) == [3]
+    assert here.counters.refused == {"site_limit": 1, "domain_limit": 2}
+    counts = here.shares.counters()
+    assert sorted(counts["hosts"].values()) == [1, 2]  # one that its domain refused counts for nobody
+    assert list(counts["domains"].values()) == [3]
 
 
 def test_without_limits_nothing_is_counted(gate: Make) -> None:
     here = gate()
-    assert all(here.admits(A) for _ in range(10))
-    assert not here.by_host
-    assert not here.by_domain
+    assert all(here.admits(A, 0.0) for _ in range(10))
+    assert not any(here.shares.counters().values())
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_share_is_neither_exceeded_nor_cut_short_by_a_crash(gate: Make, known: bool) -> None:
+    """One URL of a site was fetched after the last checkpoint; it had come up by then, or it had not."""
+    here = gate(limits__site_urls=2)
+    first, second, third, done = batch(*(f"http://a.example/{n}" for n in range(4))).rows()
+    if known:  # it is in Q_W then, or in RAM
+        here.shares.count(done)
+    here.counters.ahead += 1
+    here.counters.pages += 1
+    here.add_done(done)
+    here.counters.discovered += 1
+    if not known:
+        assert here.admits(first, 0.0)
+        here.put(first, 0.0)
+        here.counters.discovered += 1
+    assert not here.admits(second, 0.0)  # nobody can tell yet
+    here.write_off()
+    assert here.counters.refused == {}
+    assert here.come_back(0.5).rows() == []
+    here.counters.discovered += 1
+    if not known:
+        assert here.admits(done, 0.0)
+    here.put(done, 0.0)
+    assert here.counters.ahead == 0
+    back = here.come_back(1.0).rows()
+    assert back == ([second] if known else [])
+    here.counters.deferred -= len(back)
+    for each in back:
+        here.put(each, 1.0)
+    assert here.counters.refused == ({} if known else {"site_limit": 1})
+    here.counters.discovered += 1
+    assert not here.admits(third, 1.0)
+    assert here.counters.refused == {"site_limit": 1 if known else 2}
+    assert list(here.shares.counters()["hosts"].values()) == [2]
+    assert not here.shares.counters()["hosts ahead"]
 
 
 def test_what_is_done_is_dropped_once_in_its_form(gate: Make) -> None:

@@ -11,8 +11,7 @@ from barkspider.archive import Original, Record
 from barkspider.archive.captures import read_capture
 from barkspider.archive.cdxj import INDEX, key_of, merge, parse_line
 from barkspider.core.errors import StorageError
-from barkspider.engine.stored import read_response
-from barkspider.fetch import Validators
+from barkspider.fetch import Validators, read_whole
 from barkspider.storage.env import Env
 
 _PIECE = 1024  # bytes: a line of an index or two
@@ -88,7 +87,7 @@ class EarlierPages:
 
 
 def _earlier(record: Record) -> Earlier | None:
-    headers = {name.lower(): value.decode("latin-1") for name, value in read_response(record.block).headers}
+    headers = {name.lower(): value.decode("latin-1") for name, value in read_whole(record.block).headers}
     validators = Validators(headers.get(b"etag", ""), headers.get(b"last-modified", ""))
     if not any(validators):
         return None

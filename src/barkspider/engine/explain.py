@@ -74,6 +74,7 @@ class Explanation:
             "bytes": len(exchange.head) + len(exchange.payload),
             "body_bytes": len(self.response.body),
             "cut": exchange.cut,
+            "repaired": exchange.repaired,
             "decoded": self.response.decoded,
         }
 
@@ -106,7 +107,7 @@ async def _robots(fetcher: Fetcher, url: str, address: str, settings: Settings) 
         where, address = target, found.addresses[0]
     status = response.exchange.status
     if 200 <= status < 300:
-        rules = RobotsRules.parse(response.body, settings.agent.name)
+        rules = RobotsRules.parse(response.body, settings.agent.name, origin(url))
     else:
         rules = DISALLOW_ALL if is_unreachable(status) else ALLOW_ALL
     refusal = "" if rules.allows(split(url).target) else "robots"

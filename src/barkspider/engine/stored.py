@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-import httptools
 import pyarrow as pa
 
 from barkspider.archive import Record, WarcFile, open_table, warc_files
@@ -23,6 +21,7 @@ from barkspider.core.settings import Settings
 from barkspider.engine.folder import SETTINGS, check_job
 from barkspider.engine.redirecting import ERRORS, PAGES, redirecting, renamed
 from barkspider.fetch.decoding import decode as unpack
+from barkspider.fetch.message import read_whole
 from barkspider.page import Page, PageReader, find_charset, is_html
 from barkspider.page.charset import decode
 from barkspider.storage.env import Env
@@ -184,51 +183,17 @@ class StoredJob:
             raw = whole_response(self._env, self.archive, record)
         except StorageError:
             raw = record.block  # its original was moved away: what is here is the header
-        reading = read_response(raw)
-        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in reading.headers]
+        answer = read_whole(raw)
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers]
         packed = ",".join(value for name, value in headers if name.lower() == "content-encoding")
         limits = self.settings.fetch
-        body, _ = unpack(
-            b"".join(reading.body), packed, replace(limits, max_decoded=max(limits.max_decoded, len(raw)))
-        )
+        body, _ = unpack(answer.body, packed, replace(limits, max_decoded=max(limits.max_decoded, len(raw))))
         return StoredPage(
             record.url,
             datetime.fromisoformat(record.header["warc-date"]),
-            reading.status,
+            answer.status,
             headers,
             body,
             raw,
             record.kind == "revisit",
         )
-
-
-def read_response(raw: bytes) -> Reading:
-    """What an HTTP response says, as far as it can be read: it may be cut, or not quite HTTP.
-
-    >>> read_response(b'HTTP/1.1 200 OK\\r\\nETag: "v1"\\r\\n\\r\\n').headers
-    [(b'ETag', b'"v1"')]
-    """
-    reading = Reading()
-    parser = httptools.HttpResponseParser(reading)
-    with suppress(httptools.HttpParserError):
-        parser.feed_data(raw)
-        reading.status = parser.get_status_code()
-    return reading
-
-
-class Reading:
-    """What httptools tells of a response; an interim one before it is forgotten."""
-
-    def __init__(self) -> None:
-        self.status = 0
-        self.headers: list[tuple[bytes, bytes]] = []
-        self.body: list[bytes] = []
-
-    def on_message_begin(self) -> None:
-        self.headers, self.body = [], []
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self.headers.append((name, value))
-
-    def on_body(self, body: bytes) -> None:
-        self.body.append(body)

@@ -15,6 +15,7 @@ from barkspider.fetch.dns import Resolution
 from barkspider.fetch.exchange import REDIRECTS, STALE, TEMPORARY, Exchange, Timing
 from barkspider.fetch.fetcher import Fetcher, Response
 from barkspider.fetch.headers import Validators, retry_after, user_agent
+from barkspider.fetch.message import read_whole
 
 __all__ = [
     "REDIRECTS",
@@ -28,6 +29,7 @@ __all__ = [
     "Response",
     "Timing",
     "Validators",
+    "read_whole",
     "retry_after",
     "user_agent",
 ]

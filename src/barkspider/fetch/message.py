@@ -10,6 +10,7 @@ here and copied once.
 from __future__ import annotations
 
 import re
+from math import inf
 from time import perf_counter
 from typing import Any
 
@@ -282,6 +283,21 @@ class Message:
             raise httptools.HttpParserError("too many interim responses")
         self._result.headers.clear()
         self._head = b""
+
+
+def read_whole(raw: bytes) -> Exchange:
+    """A response that is at hand, as the archive has it: read as it was when it came, whatever its size.
+
+    >>> read_whole(b'HTTP/1.1 200 OK\nETag: "v1"\n\nhi').body
+    b'hi'
+    """
+    most = len(raw) + 1
+    message = Message(
+        Fetch(max_size=most, max_header=most, max_trailers=most, max_interim=most, parse_timeout=inf)
+    )
+    if not message.feed(raw):
+        message.end()
+    return message.exchange()
 
 
 def _why(error: httptools.HttpParserError) -> str:

@@ -9,7 +9,7 @@ long. None of them passes a set of seen URLs again.
 
 After a crash a frontier goes on from its last checkpoint and is given the outcomes since then once more. Their URLs
 are still where the checkpoint has them, in some queue or not even found: they are kept as *done*, and dropped when
-they come up here.
+they come up here. `shares` says who may come up at all.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.politeness.delays import Delays
 from barkspider.frontier.ready import Ready
+from barkspider.frontier.shares import WAIT, Shares
 from barkspider.frontier.trails import Trails
 from barkspider.storage.env import Env
 from barkspider.url import Keys
@@ -34,6 +35,8 @@ from barkspider.url.partition import slotted
 
 _REMEMBERED_HOSTS = 100_000  # robots.txt and address of hosts with nothing queued: about 80 MB
 _BACK_AT_ONCE = 2_000  # URLs that come back from Q_W in one step: some ten milliseconds
+_UNDECIDED = 1.0  # seconds after which a URL is looked at again of which nobody knows whether it may come up
+_DEFERRED = np.uint8(Flag.DEFERRED)  # marks these: among URLs that are admitted it has no meaning
 _FORMS = int(Flag.EXACT | Flag.REVISIT | Flag.AGAIN)  # of one URL, each with an outcome of its own
 
 Form: TypeAlias = tuple[int, int, int]
@@ -60,7 +63,6 @@ class Gate:
     """
 
     def __init__(self, settings: Settings, env: Env, folder: Path, state: States) -> None:
-        self._limits = settings.limits
         self.counters = Counters()
         self.ready = Ready(
             settings.politeness,
@@ -74,8 +76,7 @@ class Gate:
         self._off: list[tuple[float, UrlRow]] = []  # on its way to Q_W: rows are written in batches
         self.trails = Trails()
         self.done: Counter[Form] = Counter()
-        self.by_host: Counter[int] = Counter()  # URLs admitted, by host, if that is limited
-        self.by_domain: Counter[int] = Counter()
+        self.shares = Shares(settings.limits)
         self.now = 0.0
         self.begun = False
 
@@ -86,19 +87,21 @@ class Gate:
 
     # ── into Ready ─────────────────────────────────────────────────────────────────────────────
 
-    def admits(self, row: UrlRow) -> bool:
-        """Whether a URL that comes up for the first time is within the share of its site and its domain; one that is
-        not is counted as refused."""
-        for most, counts, key, reason in (
-            (self._limits.site_urls, self.by_host, row.host_key, "site_limit"),
-            (self._limits.domain_urls, self.by_domain, row.pld_key, "domain_limit"),
-        ):
-            if most:
-                if counts[key] >= most:
-                    self.refuse(reason, 1)
-                    return False
-                counts[key] += 1
-        return True
+    def admits(self, row: UrlRow, now: float) -> bool:
+        """Whether a URL that comes up for the first time, and is counted as waiting nowhere, is within the share of its
+        site and its domain. One that is not is counted as refused; one of which that is not known yet is put off."""
+        if not self.shares:
+            return True
+        if self.begun and self.done[form(row)]:
+            self.shares.count(row)
+            return True  # to be dropped
+        verdict = self.shares.verdict(row)
+        if verdict == WAIT:
+            marked = row._replace(flags=row.flags | Flag.DEFERRED)
+            self.put_off(now + _UNDECIDED, marked, self.trails.pop(row.key))
+        elif verdict:
+            self.refuse(verdict, 1)
+        return not verdict
 
     def refuse(self, reason: str, count: int) -> None:
         """Count URLs, discovered before, that are not to be fetched."""
@@ -121,6 +124,8 @@ class Gate:
     def add_done(self, row: UrlRow) -> None:
         """A URL has an outcome of an earlier run: it is dropped when it comes up in this form."""
         self.done[form(row)] += 1
+        if _is_first(row):
+            self.shares.add_done(row)
 
     def _is_done(self, row: UrlRow) -> bool:
         found = form(row)
@@ -129,6 +134,8 @@ class Gate:
         self.done[found] -= 1
         if not self.done[found]:
             del self.done[found]
+        if _is_first(row):
+            self.shares.came_up(row)
         return True
 
     # ── Q_W ────────────────────────────────────────────────────────────────────────────────────
@@ -155,7 +162,15 @@ class Gate:
 
     def come_back(self, now: float) -> UrlBatch:
         """Take URLs whose time has come, some at a time. They go on counting as deferred, which is up to the caller."""
-        return self.delays.take(now, _BACK_AT_ONCE)
+        batch = self.delays.take(now, _BACK_AT_ONCE)
+        undecided = (batch.flags & _DEFERRED) != 0
+        if not undecided.any():
+            return batch
+        rows = batch.where(undecided).with_flags(batch.flags[undecided] & ~_DEFERRED).rows()
+        self.counters.deferred -= len(rows)
+        admitted = [row for row in rows if self.admits(row, now)]
+        self.counters.deferred += len(admitted)
+        return UrlBatch.join([batch.where(~undecided), UrlBatch.from_rows(admitted)])
 
     def next_time(self) -> float:
         """When the first URL may come back; inf when there is none."""
@@ -172,6 +187,11 @@ class Gate:
     def close(self) -> None:
         """Let go of the files; what was committed stays."""
         self.delays.close()
+
+
+def _is_first(row: UrlRow) -> bool:
+    """Whether this is how a URL comes up at first: not tried again, and in no other form."""
+    return not row.tries and not row.flags & _FORMS
 
 
 def form(row: UrlRow) -> Form:

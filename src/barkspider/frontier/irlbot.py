@@ -176,14 +176,13 @@ class Irlbot:
         if self._beast.at_end and self._stages.unplaced * _URLS_WORTH > len(self._seen):
             return 0
         batch = self._beast.take(_TAKEN)
-        limits = self._settings.limits
-        if limits.site_urls or limits.domain_urls:
-            admitted = np.fromiter(map(self._gate.admits, batch.rows()), np.bool_, len(batch))
-            self._counters.deferred -= int(np.count_nonzero(~admitted))
-            self._let_in(batch.where(admitted), now)
-        else:
-            self._let_in(batch, now)
-        return len(batch)
+        drawn = len(batch)
+        if self._gate.shares:
+            self._counters.deferred -= drawn
+            batch = UrlBatch.from_rows([row for row in batch.rows() if self._gate.admits(row, now)])
+            self._counters.deferred += len(batch)
+        self._let_in(batch, now)
+        return drawn
 
     def _let_in(self, batch: UrlBatch, now: float) -> None:
         """URLs that may be fetched if robots.txt does not forbid it. Where that is known in RAM they are queued."""

@@ -29,7 +29,7 @@ _ORIGIN = struct.Struct("<IIdd?")  # lengths of name and rules, learned, until, 
 _HOST = np.dtype(
     [("key", "<u8"), ("next_time", "<f8"), ("crawl_delay", "<f8"), ("trouble", "<u4"), ("duplicates", "<u4")]
 )
-_COUNTS = ("count done", "count hosts", "count domains")  # the arrays of `done`, `by_host` and `by_domain`
+_COUNT = "count "  # begins the names of arrays that are counters
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,8 @@ class Kept:
         rows = UrlBatch.decode(self.arrays["rows"])
         gate.delays.put(np.full(len(rows), gate.now), rows)
         gate.trails.load(np.frombuffer(self.arrays["trails"], np.uint64))
-        gate.done, gate.by_host, gate.by_domain = (_counter(self.arrays[name]) for name in _COUNTS)
+        for name, counter in _counters(gate).items():
+            counter.update(_counter(self.arrays[_COUNT + name]))
         for key, next_time, crawl_delay, trouble, duplicates in np.frombuffer(
             self.arrays["paces"], _HOST
         ).tolist():
@@ -103,7 +104,6 @@ class Memory:
             if host.trouble or host.next_time > gate.now or host.duplicates:
                 time = host.next_time if host.next_time > -math.inf else gate.now
                 paces.append((host.key, time, host.crawl_delay, host.trouble, host.duplicates))
-        counters: tuple[Counter[Any], ...] = (gate.done, gate.by_host, gate.by_domain)
         return self._snapshot.write(
             {"now": gate.now, "asked": asked, "counters": asdict(gate.counters), **head},
             {
@@ -111,7 +111,7 @@ class Memory:
                 "trails": trails.save(),
                 "contents": contents,
                 "paces": np.array(paces, _HOST),
-                **{name: _table(counter) for name, counter in zip(_COUNTS, counters, strict=True)},
+                **{_COUNT + name: _table(counter) for name, counter in _counters(gate).items()},
                 **arrays,
             },
         )
@@ -119,6 +119,10 @@ class Memory:
     def read(self) -> Kept:
         """What the last checkpoint has."""
         return Kept(*self._snapshot.read())
+
+
+def _counters(gate: Gate) -> dict[str, Counter[Any]]:
+    return {"done": gate.done, **gate.shares.counters()}
 
 
 def _table(counter: Counter[Any]) -> npt.NDArray[np.uint64]:

@@ -166,7 +166,7 @@ class Sydney:
         new = batch.where(self._seen.add(_keys(batch)))
         for row in new.rows():
             self._counters.discovered += 1
-            if self._gate.admits(row):
+            if self._gate.admits(row, now):
                 self._gate.put(row, now)
         self._largest = max(self._largest, self._queued())
 
