@@ -288,7 +288,7 @@ class Message:
 def read_whole(raw: bytes) -> Exchange:
     """A response that is at hand, as the archive has it: read as it was when it came, whatever its size.
 
-    >>> read_whole(b'HTTP/1.1 200 OK\nETag: "v1"\n\nhi').body
+    >>> read_whole(b"HTTP/1.1 200 OK\\nX: y\\n\\nhi").body
     b'hi'
     """
     most = len(raw) + 1
