@@ -22,7 +22,7 @@ from barkspider.engine.checkpointer import Checkpointer
 from barkspider.engine.control import Control
 from barkspider.engine.harvest import Harvest, Reaped
 from barkspider.engine.job import Job
-from barkspider.engine.preflight import allow_open_files, canonical_seeds
+from barkspider.engine.preflight import canonical_seeds, fit_open_files
 from barkspider.engine.recovery import Parts, open_parts
 from barkspider.engine.statistics import Statistics
 from barkspider.engine.work import Arrival, internal_error
@@ -58,7 +58,11 @@ class Crawl:
     @classmethod
     def open(cls, job: Job, clock: Clock | None = None) -> Self:
         """Recovers a job that was killed, which takes a moment for each minute since its last checkpoint."""
+        wanted, job.settings = job.settings, fit_open_files(job.settings)
         crawl = cls(open_parts(job, clock or SystemClock()))
+        if wanted != job.settings:
+            fetch = job.settings.fetch
+            crawl._log("few_open_files", in_flight=fetch.in_flight, idle_connections=fetch.idle_connections)
         if crawl._ledger.is_new:
             crawl._take(Seeds(crawl._links.seeds()))
         elif crawl.replayed:
@@ -67,7 +71,6 @@ class Crawl:
 
     async def run(self) -> Statistics:
         """Crawl to the end."""
-        allow_open_files(self._job.settings.fetch)
         event = {"replayed": self.replayed} if self._job.resumed else {}
         self._log("resumed" if event else "started", agent=user_agent(self._job.settings.agent), **event)
         limit = self._job.settings.limits.time

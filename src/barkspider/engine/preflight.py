@@ -6,12 +6,17 @@ import asyncio
 import resource
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 from barkspider.core.errors import UrlError, UsageError
-from barkspider.core.settings import Fetch, Settings
+from barkspider.core.settings import Settings
 from barkspider.fetch import Fetcher
 from barkspider.url import Domains, Normaliser, is_address, split
 
+# Open files beside connections: of DRUMs, Q_W, the archive, the journal, the libraries; and of each queue of BEAST, one
+# to write to and one to read from. Seen: 53 with 6 queues.
+_OTHER_FILES, _FILES_A_QUEUE = 256, 2
+_LEAST_CONNECTIONS = 32
 _CHECKED = 20  # seed hosts looked up: enough to meet a mistake, few enough not to wait for
 
 
@@ -61,10 +66,35 @@ async def check_hosts(settings: Settings, seeds: Sequence[str]) -> None:
             )
 
 
-def allow_open_files(fetch: Fetch) -> None:
-    """Ask the system for as many open files as there may be connections, and some for everything else."""
-    wanted = fetch.in_flight + fetch.idle_connections + 256
+def fit_open_files(settings: Settings) -> Settings:
+    """Ask the system for as many open files as there may be connections, and for some for everything else; where it
+    does not allow so many, settings with fewer connections.
+
+    Files come first: a connection less is a little slower, but a crawl whose disk has no file left ends.
+    """
+    fetch = settings.fetch
+    files = _OTHER_FILES + (
+        _FILES_A_QUEUE * settings.budget.max_queues if settings.frontier == "irlbot" else 0
+    )
+    wanted = files + fetch.in_flight + fetch.idle_connections
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        hard = wanted
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+        soft = min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+    room = wanted - files if soft == resource.RLIM_INFINITY else soft - files
+    if room < _LEAST_CONNECTIONS:
+        raise UsageError(
+            f"the system allows {soft:,} open files, and this crawl needs {files + _LEAST_CONNECTIONS:,} at least: raise "
+            "the limit with `ulimit -n`, or lower budget.max_queues"
+        )
+    if room >= fetch.in_flight + fetch.idle_connections:
+        return settings
+    in_flight = min(fetch.in_flight, room * 3 // 4)
+    return replace(
+        settings,
+        fetch=replace(
+            fetch, in_flight=in_flight, idle_connections=min(fetch.idle_connections, room - in_flight)
+        ),
+    )
