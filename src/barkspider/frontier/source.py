@@ -43,7 +43,10 @@ class Source(Protocol):
         ...
 
     def take(self, found: Sequence[Found], now: float) -> None:
-        """Take what the outcomes of one step brought in, in order, after all of them were applied."""
+        """Take what the outcomes of one step brought in, in order, after all of them were applied.
+
+        It is called once a step, and only when there is something; `now` is the present, also for what is replayed.
+        """
         ...
 
     def give(self, now: float, room: int) -> tuple[list[Instruction], float]:
