@@ -1,63 +1,24 @@
-"""pywb serves what we archived, from our WARC files by our index.
-
-Its pins clash with ours, so it has a virtual environment of its own in the project's folder, made once (about
-twenty seconds) and kept.
-"""
+"""pywb serves what we archived, from our WARC files by our index."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
-import venv
 from pathlib import Path
 
 import pytest
 
+from barkspider import crawl, load_settings, open_job
 from barkspider.archive import WarcWriter, surt
 from barkspider.archive.cdxj import merge
 from barkspider.core.settings import Archive
 from barkspider.storage.env import Env
+from tests.archive.replaying import serve
+from tests.cli import program
+from tests.engine.warcs import check_warcs
+from tests.website import QUICK, Answer, serving_site
 
-# setuptools: pywb asks for pkg_resources, which newer ones have no more.
-PACKAGES = ("pywb==2.10.0", "setuptools<81")
-ROOT = Path(__file__).parents[2]
 NOW = 1_800_000_000.0
-
-
-@pytest.fixture(scope="module")
-def pywb() -> Path:
-    """The Python of an environment that has pywb."""
-    name = f"{PACKAGES[0].replace('==', '-')}-py{sys.version_info[0]}{sys.version_info[1]}"
-    folder = ROOT / ".venv-pywb" / name
-    python = folder / "bin" / "python"
-    if not (folder / "ready").exists():
-        venv.create(folder, clear=True, with_pip=True)
-        install = [python, "-m", "pip", "install", "--quiet", "--retries", "1", "--timeout", "10", *PACKAGES]
-        done = subprocess.run(install, capture_output=True, text=True, timeout=600)
-        if done.returncode:
-            pytest.skip(f"pywb cannot be installed here: {done.stderr.strip().splitlines()[-1:]}")
-        (folder / "ready").touch()
-    return python
-
-
-def serve(pywb: Path, archive: Path, paths: list[str]) -> list[tuple[int, str]]:
-    config = archive / "pywb.yaml"
-    index = archive / "index.cdxj"
-    config.write_text(
-        f"collections:\n  job:\n    index_paths: {json.dumps(str(index))}\n"
-        f"    archive_paths: {json.dumps(f'{archive}/')}\n"
-    )
-    done = subprocess.run(
-        [pywb, "-W", "ignore", ROOT / "tests" / "archive" / "replay.py", config],
-        input=json.dumps(paths),
-        capture_output=True,
-        text=True,
-        cwd=archive,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return [(status, body) for status, body in json.loads(done.stdout)]
 
 
 def test_pywb_serves_archived_pages_and_revisits(pywb: Path, tmp_path: Path) -> None:
@@ -98,3 +59,55 @@ def test_our_keys_are_those_that_pywb_looks_for(pywb: Path) -> None:
         [pywb, "-W", "ignore", "-c", code], input=json.dumps(urls), capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout) == [surt(url) for url in urls]
+
+
+def test_pages_that_have_not_changed_replay_after_a_recrawl(
+    pywb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, same = tmp_path / "job", "<title>Same</title>" + "words " * 300
+    pages = {
+        "/": Answer(
+            "<a href=/same>1</a> <a href=/mirror>2</a> <a href=/empty>3</a>", headers={"ETag": '"1"'}
+        ),
+        "/same": Answer(same, headers={"ETag": '"2"', "X-Kept": "yes"}),
+        "/mirror": Answer(same, headers={"ETag": '"3"'}),  # itself a revisit from the beginning
+        "/empty": Answer("", headers={"ETag": '"4"'}),
+    }
+    with serving_site(pages) as site:
+        crawl([site.url("/")], job, load_settings(options=QUICK))
+        for _ in range(2):
+            assert program.run(monkeypatch, "recrawl", job, "--older-than", "0s") == 0
+    stored = open_job(job)
+    lines = {path: stored.captures(site.url(path)) for path in pages}
+    assert {path: [line["status"] for line in found] for path, found in lines.items()} == dict.fromkeys(
+        pages, ["200"] * 3
+    )
+    assert all(line["mime"] == "warc/revisit" for found in lines.values() for line in found[1:])
+    check_warcs(job)
+    times = {path: ["20990101000000", *(line["timestamp"] for line in lines[path])] for path in pages}
+    asked = [(path, f"/job/{time}id_/{site.url(path)}") for path in pages for time in times[path]]
+    answers = serve(pywb, job / "archive", [where for _, where in asked])
+    for (path, where), answer in zip(asked, answers, strict=True):
+        assert answer == (200, pages[path].body), where
+    _check_lines(pywb, job / "archive")
+
+
+def _check_lines(pywb: Path, archive: Path) -> None:
+    """Our index is what pywb's own indexer makes of our WARC files; that gives no status to revisits."""
+    files = sorted(archive.glob("*.warc.gz"))
+    command = [pywb, "-W", "ignore", "-m", "pywb.indexer.cdxindexer", "--cdxj", "--sort", *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    theirs = [
+        _fields(line) | {"status": _fields(line).get("status", "200")} for line in done.stdout.splitlines()
+    ]
+    ours = [_fields(line) for line in (archive / "index.cdxj").read_text().splitlines()]
+    assert sorted(theirs, key=_place) == sorted(ours, key=_place)
+
+
+def _fields(line: str) -> dict[str, str]:
+    key, time, fields = line.split(" ", 2)
+    return {"key": key, "time": time, **json.loads(fields)}
+
+
+def _place(line: dict[str, str]) -> tuple[str, int]:
+    return line["filename"], int(line["offset"])

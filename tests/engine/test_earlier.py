@@ -7,8 +7,9 @@ from random import Random
 
 import pytest
 
-from barkspider.archive import ArchiveWriter, Facts, Fetched, Original, batches_of
+from barkspider.archive import ArchiveWriter, Facts, Fetched, Original, Stored, WarcFile, batches_of
 from barkspider.archive.captures import captures, read_capture
+from barkspider.archive.records import payload_start
 from barkspider.core.batch import NO_URLS
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
@@ -40,15 +41,23 @@ class Pages:
     def open(self) -> None:
         self.writer = ArchiveWriter(Env(), self.folder, Settings(), {})
 
-    def keep(self, url: str, response: bytes, original: Original | None = None) -> Original:
+    def keep(self, url: str, response: bytes, original: Original | None = None) -> Stored:
         self.time += 0.25  # several in a second, whose order the index does not tell
         fetched = Fetched(url, "192.0.2.1", b"GET /", response, "", self.time, 0.1)
-        keep = self.writer.keep_page
-        stored = self.writer.keep_unchanged(fetched, original) if original else keep(fetched)
+        if original:
+            head = read_capture(Env(), self.folder, captures(Env(), self.folder, url)[-1]).block
+            stored = self.writer.keep_unchanged(fetched, original, head[: payload_start(head)])
+        else:
+            stored = self.writer.keep_page(fetched)
         row = UrlRow(1, 2, 3, 0, 0, 0, 0, url.encode())
         note = self.writer.describe_page(row, fetched, stored, "ok", Facts())
         self.writer.add(batches_of([note]), NO_URLS)
-        return Original(self.time, stored.digest, stored.record_id)
+        self.writer.flush()
+        return stored
+
+    def original(self, stored: Stored) -> Original:
+        with WarcFile.find(Env(), self.folder / stored.file) as file:
+            return Original.of(file.header(stored.offset))
 
     def find(self, url: str) -> Earlier | None:
         earlier = EarlierPages(Env(), self.folder)
@@ -90,19 +99,21 @@ def test_every_page_of_an_archive_is_found_and_nothing_else(pages: Pages) -> Non
 def test_the_newest_page_counts_whatever_came_behind_it(pages: Pages) -> None:
     url = "http://a.example/"
     pages.keep(url, answer("one", 'ETag: "1"'))
-    newest = pages.keep(url, answer("two", 'etag: "2"', "Last-Modified: Mon, 05 Jan 2026 08:00:00 GMT"))
+    head = ('etag: "2"', "Last-Modified: Mon, 05 Jan 2026 08:00:00 GMT")
+    newest = pages.original(pages.keep(url, answer("two", *head)))
     pages.keep(url, answer("", 'ETag: "3"', status="304 Not Modified"), newest)
     pages.keep(url, answer("sorry", 'ETag: "4"', status="503 Service Unavailable"))
     pages.writer.close()
     validators = Validators('"2"', "Mon, 05 Jan 2026 08:00:00 GMT")
-    assert pages.find(url) == Earlier(validators, newest)
+    assert pages.find(url) == Earlier(validators, newest, answer("", *head))
 
 
 def test_what_is_the_same_as_another_page_has_a_version_of_its_own(pages: Pages) -> None:
-    pages.keep("http://a.example/", answer("same " * 500, 'ETag: "a"'))
-    repeated = pages.keep("http://b.example/", answer("same " * 500, 'ETag: "b"'))
+    first = pages.original(pages.keep("http://a.example/", answer("same " * 500, 'ETag: "a"')))
+    assert pages.keep("http://b.example/", answer("same " * 500, 'ETag: "b"')).revisit
     pages.writer.close()
-    assert pages.find("http://b.example/") == Earlier(Validators('"b"', ""), repeated)
+    expected = Earlier(Validators('"b"', ""), first, answer("", 'ETag: "b"'))
+    assert pages.find("http://b.example/") == expected
 
 
 def test_without_a_version_or_without_its_file_a_page_is_not_found(pages: Pages) -> None:

@@ -41,8 +41,8 @@ def read_capture(env: Env, folder: Path, capture: dict[str, Any]) -> Record:
 def whole_response(env: Env, folder: Path, record: Record) -> bytes:
     """The HTTP response of a response or revisit record; of a revisit, the payload is the original's.
 
-    Where a server said that nothing has changed, it is the original's as a whole. Raises `StorageError` when the
-    original is not in the archive.
+    A revisit of earlier versions, or of others, may have the header of a 304 and refer to another revisit: then it is the
+    original's as a whole. Raises `StorageError` when the original is not in the archive.
     """
     if record.kind != "revisit":
         return record.block

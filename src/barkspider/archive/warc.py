@@ -2,7 +2,8 @@
 
 An exchange is a request record and, right behind it, a response record, or a revisit record when the same
 payload was stored not long ago or the server says that nothing has changed; each is packed by itself, so that
-a reader can begin at any record's offset.
+a reader can begin at any record's offset. A revisit refers to a response record, never to another revisit: those who
+replay an archive look no further.
 A file is named `….open` while it grows; when it is complete it loses that, and its CDXJ index appears.
 """
 
@@ -35,8 +36,8 @@ from barkspider.core.errors import StorageError
 from barkspider.core.settings import Archive
 from barkspider.storage.env import AppendFile, Env
 
-_IDENTICAL = "identical-payload-digest"
-_UNCHANGED = "server-not-modified"
+# For pages that their servers say have not changed, too: nobody replays the standard's `server-not-modified`.
+_PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 # Lines of the index wait in memory until the file is complete: 80 MB at most. A file of small answers ends
 # by this before it is large.
 _MOST_LINES = 250_000
@@ -50,7 +51,8 @@ class Stored(NamedTuple):
     """An exchange in the archive: its response or revisit record is file[offset:end].
 
     `file` is the name the file will have once it is complete, without `.open`. `digest` is that of the
-    payload, in base 32, or "" when the response had none; `size` counts the payload's bytes.
+    payload, in base 32, or "" when the response had none; `size` counts the payload's bytes. `status` is what the
+    server answered, 304 also where the record has the header of an earlier answer.
     """
 
     file: str
@@ -66,14 +68,26 @@ class Stored(NamedTuple):
 
 
 class Original(NamedTuple):
-    """The answer that a server says is still valid: when it was asked for, in seconds since 1970.
+    """The response record that has a payload already: the fields of its header, `digest` without its `sha1:`."""
 
-    `digest` is that of its payload, in base 32, and `record_id` that of its record; "" where not known.
-    """
+    url: str
+    date: str
+    digest: str
+    record_id: str
 
-    date: float
-    digest: str = ""
-    record_id: str = ""
+    @classmethod
+    def of(cls, header: Mapping[str, str]) -> Original:
+        """From the header of a response record, or of a revisit, which says the same of the one it refers to.
+
+        Raises KeyError when the header does not say it.
+        """
+        kind = "warc-refers-to-" if header["warc-type"] == "revisit" else "warc-"
+        return cls(
+            header[f"{kind}target-uri"],
+            header[f"{kind}date"],
+            header["warc-payload-digest"].removeprefix("sha1:"),
+            header["warc-refers-to" if kind == "warc-refers-to-" else "warc-record-id"],
+        )
 
 
 class _Answer(NamedTuple):
@@ -84,15 +98,6 @@ class _Answer(NamedTuple):
     block: bytes
     digest: str
     size: int
-
-
-class _Seen(NamedTuple):
-    """The record that has a payload already."""
-
-    record_id: str
-    url: str
-    date: str
-    digest: str
 
 
 class WarcWriter:
@@ -171,8 +176,7 @@ class WarcWriter:
         text = base_32(payload_digest) if payload_digest else ""
         answer = _Answer("response", fields, response, text, size)
         if original is not None:
-            fields = _reference(_IDENTICAL, original.record_id, original.url, original.date)
-            answer = _Answer("revisit", fields, response[:start], text, size)
+            answer = _revisit(original, response[:start], size)
         stored = self._append(url, request, address, _moment(date), answer)
         if worth and original is None and self._recent is not None:
             self._recent.put(_short(payload_digest), self._number << _OFFSET_BITS | stored.offset)
@@ -182,19 +186,17 @@ class WarcWriter:
         self,
         url: str,
         request: bytes,
-        response: bytes,
+        head: bytes,
         address: str,
         date: datetime | float,
         original: Original,
     ) -> Stored:
-        """Append a conditional request and the answer 304 to it, as a revisit of what the URL gave before."""
-        fields = _reference(
-            _UNCHANGED, header_value(original.record_id), header_value(url), warc_date(_moment(original.date))
-        )
-        start = payload_start(response)
-        block = response[:start] if start >= 0 else response
-        answer = _Answer("revisit", fields, block, original.digest, 0)
-        return self._append(url, request, address, _moment(date), answer)
+        """Append a conditional request to which the answer was 304, and a revisit of what the URL gave before.
+
+        `head` is the HTTP header that it had then: with that of a 304, the page would be shown empty.
+        """
+        stored = self._append(url, request, address, _moment(date), _revisit(original, head, 0))
+        return stored._replace(status=304)
 
     def _append(self, url: str, request: bytes, address: str, moment: datetime, answer: _Answer) -> Stored:
         file = self._file_for(moment)
@@ -289,21 +291,18 @@ class WarcWriter:
         )
         return frame(header, warc_fields(list(self._info.items())))
 
-    def _seen(self, payload_digest: bytes) -> _Seen | None:
+    def _seen(self, payload_digest: bytes) -> Original | None:
         """The record that has this payload already, if it is remembered and can be found."""
         place = self._recent.find(_short(payload_digest)) if self._recent is not None else -1
         original = self._original(place) if place >= 0 else None
-        return original if original and original.digest == f"sha1:{base_32(payload_digest)}" else None
+        return original if original and original.digest == base_32(payload_digest) else None
 
-    def _read_original(self, place: int) -> _Seen | None:
+    def _read_original(self, place: int) -> Original | None:
         name = self._names[place >> _OFFSET_BITS]
         self.flush()
         try:
             with WarcFile.find(self._env, self._folder / name) as file:
-                header = file.header(place & (1 << _OFFSET_BITS) - 1)
-            return _Seen(
-                *(header[f"warc-{field}"] for field in ("record-id", "target-uri", "date", "payload-digest"))
-            )
+                return Original.of(file.header(place & (1 << _OFFSET_BITS) - 1))
         except (StorageError, KeyError):
             return None  # a closed file may have been moved away: the payload is stored once more
 
@@ -312,13 +311,12 @@ def _moment(date: datetime | float) -> datetime:
     return datetime.fromtimestamp(date, UTC) if isinstance(date, int | float) else date.astimezone(UTC)
 
 
-def _reference(profile: str, record_id: str, url: str, date: str) -> str:
-    """The fields of a revisit that say what it is one of."""
-    known = f"WARC-Refers-To: {record_id}\r\n" if record_id else ""
-    return (
-        f"WARC-Profile: http://netpreserve.org/warc/1.1/revisit/{profile}\r\n{known}"
-        f"WARC-Refers-To-Target-URI: {url}\r\nWARC-Refers-To-Date: {date}\r\n"
+def _revisit(original: Original, head: bytes, size: int) -> _Answer:
+    fields = (
+        f"WARC-Profile: {_PROFILE}\r\nWARC-Refers-To: {original.record_id}\r\n"
+        f"WARC-Refers-To-Target-URI: {original.url}\r\nWARC-Refers-To-Date: {original.date}\r\n"
     )
+    return _Answer("revisit", fields, head, original.digest, size)
 
 
 def _short(payload_digest: bytes) -> int:

@@ -117,13 +117,13 @@ class ArchiveWriter:
         """Write the exchange of a page: as soon as it is there, before anybody reads it."""
         return self._keep("pages", fetched)
 
-    def keep_unchanged(self, fetched: Fetched, original: Original) -> Stored:
+    def keep_unchanged(self, fetched: Fetched, original: Original, head: bytes) -> Stored:
         """Write the exchange of a page whose server says, by 304, that an earlier answer is still valid.
 
-        `describe_page` then describes it, with the outcome `unchanged`.
+        `head` is the HTTP header of that one. `describe_page` then describes the page, with the outcome `unchanged`.
         """
         return self._warcs["pages"].write_unchanged(
-            fetched.url, fetched.request, fetched.response, fetched.address, fetched.time, original
+            fetched.url, fetched.request, head, fetched.address, fetched.time, original
         )
 
     def describe_page(
@@ -136,7 +136,7 @@ class ArchiveWriter:
         redirect: str = "",
     ) -> Note:
         """What became of a page, for the table `pages`: `outcome` is ok, redirect, or a failure such as http_404."""
-        if self._settings.metadata:
+        if self._settings.metadata or outcome == UNCHANGED:
             fields = _metadata(row, fetched, outcome, facts.links)
             self._warcs["pages"].write_metadata(fetched.url, stored, fetched.time, fields)
         return Note(
@@ -319,16 +319,19 @@ class ArchiveWriter:
 
 
 _ROW_TABLES = ("pages", "robots", "errors")
+UNCHANGED = "unchanged"
 
 
 def _metadata(
     row: UrlRow, fetched: Fetched, outcome: str, links: Sequence[bytes] | None
 ) -> list[tuple[str, str]]:
-    """Named as Heritrix names them: L is a link, R a redirect."""
+    """Named as Heritrix names them: L is a link, R a redirect. `answer` is the header of a 304, line by line."""
     fields = [
         ("hopsFromSeed", "L" * row.depth + "R" * row.hops),
         ("fetchTimeMs", str(round(fetched.seconds * 1000))),
         ("fetchPhasesMs", " ".join(f"{name}={1000 * part:.1f}" for name, part in fetched.phases.items())),
         ("outcome", outcome),
     ]
+    if outcome == UNCHANGED:
+        fields += [("answer", line) for line in fetched.response.decode("latin-1").splitlines() if line]
     return fields + [("outlink", url.decode()) for url in links or ()]

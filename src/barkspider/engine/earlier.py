@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from barkspider.archive import Original, Record
 from barkspider.archive.captures import read_capture
 from barkspider.archive.cdxj import INDEX, key_of, merge, parse_line
+from barkspider.archive.records import payload_start
 from barkspider.core.errors import StorageError
 from barkspider.fetch import Validators, read_whole
 from barkspider.storage.env import Env
@@ -18,10 +18,11 @@ _PIECE = 1024  # bytes: a line of an index or two
 
 
 class Earlier(NamedTuple):
-    """A page that is stored: what its server said about its version, and where it is."""
+    """A page that is stored: what its server said about its version, where it is, and its HTTP header."""
 
     validators: Validators
     original: Original
+    head: bytes
 
 
 class EarlierPages:
@@ -42,7 +43,7 @@ class EarlierPages:
     def find(self, url: str) -> Earlier | None:
         """The newest answer of 2xx to a canonical URL, if it is there and its server gave it a version.
 
-        It is the one that a later 304 refers to, however many of these there were.
+        What was found unchanged later counts as such an answer: it has the same version and the same header.
         """
         lines = [parse_line(line) for line in self._lines(f"{key_of(url)} ".encode())]
         pages = [line for line in lines if line["url"] == url and line["status"].startswith("2")]
@@ -51,7 +52,7 @@ class EarlierPages:
         newest = max(pages, key=lambda line: (line["timestamp"], line["filename"], int(line["offset"])))
         try:
             return _earlier(read_capture(self._env, self._archive, newest))
-        except StorageError:  # its file was moved away
+        except (StorageError, KeyError):  # its file was moved away, or others wrote it
             return None
 
     def close(self) -> None:
@@ -91,9 +92,4 @@ def _earlier(record: Record) -> Earlier | None:
     validators = Validators(headers.get(b"etag", ""), headers.get(b"last-modified", ""))
     if not any(validators):
         return None
-    original = Original(
-        datetime.fromisoformat(record.header["warc-date"]).timestamp(),
-        record.header.get("warc-payload-digest", "").removeprefix("sha1:"),
-        record.header["warc-record-id"],
-    )
-    return Earlier(validators, original)
+    return Earlier(validators, Original.of(record.header), record.block[: payload_start(record.block)])

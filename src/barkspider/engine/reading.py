@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from barkspider.archive import ArchiveWriter, Facts, Fetched, Note, Original, error_note
+from barkspider.archive import ArchiveWriter, Facts, Fetched, Note, error_note
+from barkspider.archive.writer import UNCHANGED
 from barkspider.core.clock import Clock
 from barkspider.core.events import FetchPage, FetchRobots, PageFetched, Redirect, RobotsFetched
 from barkspider.core.records import Flag
 from barkspider.core.settings import Settings
+from barkspider.engine.earlier import Earlier
 from barkspider.engine.harvest import Reaped
 from barkspider.engine.links import LinkMaker, Links
 from barkspider.engine.statistics import Tally
@@ -58,17 +60,17 @@ class Reader:
         self._page_reader = PageReader(settings.page, settings.agent.name, settings.limits.page_links)
         self._classifier = Classifier(settings.page)
 
-    def page(self, asked: FetchPage, response: Response, original: Original | None = None) -> Reaped:
-        """How the fetch of a page ended; `original` is what the request asked for a newer version of."""
+    def page(self, asked: FetchPage, response: Response, earlier: Earlier | None = None) -> Reaped:
+        """How the fetch of a page ended; `earlier` is what the request asked for a newer version of."""
         exchange, seconds = response.exchange, response.exchange.timing.first_byte
         if exchange.failure:
             return self._no_answer(asked, response)
         fetched = self._fetched(response)
-        if exchange.status == 304 and original is not None:
+        if exchange.status == 304 and earlier is not None:
             self._tally.pages += 1
             self._tally.unchanged += 1
-            stored = self._archive.keep_unchanged(fetched, original)
-            note = self._archive.describe_page(asked.row, fetched, stored, "unchanged", Facts())
+            stored = self._archive.keep_unchanged(fetched, earlier.original, earlier.head)
+            note = self._archive.describe_page(asked.row, fetched, stored, UNCHANGED, Facts())
             return Reaped(PageFetched(asked, 304, seconds=seconds, cookies=response.cookies), None, [note])
         if 200 <= exchange.status < 300:
             return self._success(asked, response, fetched)

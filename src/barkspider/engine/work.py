@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from barkspider.archive import ArchiveWriter, Original, error_note
+from barkspider.archive import ArchiveWriter, error_note
 from barkspider.core.clock import Clock
 from barkspider.core.events import (
     FetchPage,
@@ -34,12 +34,12 @@ _ONLY_IF_CHANGED = int(Flag.AGAIN | Flag.REVISIT)  # whoever wants its other lin
 class Arrival(NamedTuple):
     """What the network gave for an instruction; None when something went wrong here.
 
-    `original` is what is stored of a page that was asked for only if it has changed.
+    `earlier` is what is stored of a page that was asked for only if it has changed.
     """
 
     instruction: Instruction
     answer: Response | Resolution | None
-    original: Original | None = None
+    earlier: Earlier | None = None
 
 
 class Worker:
@@ -61,16 +61,17 @@ class Worker:
         if isinstance(instruction, FetchRobots):
             return Arrival(instruction, await self._fetcher.fetch(instruction.url, instruction.address))
         url = instruction.row.url.decode()
-        validators, original = self._find_earlier(instruction.row) or (None, None)
+        earlier = self._find_earlier(instruction.row)
+        validators = earlier.validators if earlier else None
         response = await self._fetcher.fetch(url, instruction.address, validators, any_type=False)
-        return Arrival(instruction, response, original)
+        return Arrival(instruction, response, earlier)
 
     def read(self, arrival: Arrival) -> Reaped | None:
         """What came of an instruction; None for a page that came when there were enough.
 
         When it returns, the exchange is in the archive, not yet flushed, and in the tally.
         """
-        instruction, answer, original = arrival
+        instruction, answer, earlier = arrival
         if answer is None:
             return Reaped(internal_error(instruction))
         if isinstance(answer, Response):
@@ -79,7 +80,7 @@ class Worker:
             assert isinstance(instruction, FetchPage)
             if 0 < self._job.settings.limits.pages <= self._tally.pages:
                 return None
-            return self._reader.page(instruction, answer, original)
+            return self._reader.page(instruction, answer, earlier)
         assert isinstance(instruction, ResolveHost)
         outcome = HostResolved(instruction, answer.addresses, answer.error, answer.ttl)
         error = (
