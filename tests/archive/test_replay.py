@@ -92,6 +92,27 @@ def test_pages_that_have_not_changed_replay_after_a_recrawl(
     _check_lines(pywb, job / "archive")
 
 
+def test_equal_pages_of_a_later_run_are_revisits_that_replay_though_their_server_knows_no_versions(
+    pywb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, same = tmp_path / "job", "<title>Same</title>" + "words " * 300
+    pages = {"/": "<a href=/same>1</a> <a href=/new>2</a>", "/same": same, "/new": "old words " * 300}
+    with serving_site(pages) as site:
+        crawl([site.url("/")], job, load_settings(options=QUICK))
+        site.pages["/new"] = Answer("new words " * 300)
+        for _ in range(2):
+            assert program.run(monkeypatch, "recrawl", job, "--older-than", "0s") == 0
+    rows = open_job(job).query("SELECT url_path, outcome, revisit FROM pages ORDER BY fetch_time").to_pylist()
+    assert {(row["url_path"], row["outcome"]) for row in rows} == {(path, "ok") for path in site.pages}
+    revisits = {path: [row["revisit"] for row in rows if row["url_path"] == path] for path in site.pages}
+    # Small ones are not worth it; what has changed is stored, and is what the next run compares with.
+    assert revisits == {"/": [False] * 3, "/same": [False, True, True], "/new": [False, False, True]}
+    check_warcs(job)
+    paths = list(site.pages)
+    answers = serve(pywb, job / "archive", [f"/job/2099id_/{site.url(path)}" for path in paths])
+    assert answers == [(200, site.pages[path].body) for path in paths]
+
+
 def _check_lines(pywb: Path, archive: Path) -> None:
     """Our index is what pywb's own indexer makes of our WARC files; that gives no status to revisits."""
     files = sorted(archive.glob("*.warc.gz"))

@@ -41,9 +41,11 @@ class Pages:
     def open(self) -> None:
         self.writer = ArchiveWriter(Env(), self.folder, Settings(), {})
 
-    def keep(self, url: str, response: bytes, original: Original | None = None) -> Stored:
+    def keep(
+        self, url: str, response: bytes, original: Original | None = None, truncated: str = ""
+    ) -> Stored:
         self.time += 0.25  # several in a second, whose order the index does not tell
-        fetched = Fetched(url, "192.0.2.1", b"GET /", response, "", self.time, 0.1)
+        fetched = Fetched(url, "192.0.2.1", b"GET /", response, truncated, self.time, 0.1)
         if original:
             head = read_capture(Env(), self.folder, captures(Env(), self.folder, url)[-1]).block
             stored = self.writer.keep_unchanged(fetched, original, head[: payload_start(head)])
@@ -116,15 +118,15 @@ def test_what_is_the_same_as_another_page_has_a_version_of_its_own(pages: Pages)
     assert pages.find("http://b.example/") == expected
 
 
-def test_without_a_version_or_without_its_file_a_page_is_not_found(pages: Pages) -> None:
-    pages.keep("http://a.example/", answer("page"))
-    pages.keep("http://b.example/", answer("page", 'ETag: "b"'))
+def test_what_has_no_version_is_found_too_but_not_what_is_not_whole_or_was_moved_away(pages: Pages) -> None:
+    first = pages.original(pages.keep("http://a.example/", answer("page")))
+    pages.keep("http://b.example/", answer("page", 'ETag: "b"'), truncated="length")
     pages.writer.close()
-    assert pages.find("http://a.example/") is None
-    assert pages.find("http://b.example/") is not None
+    assert pages.find("http://a.example/") == Earlier(Validators("", ""), first, answer(""))
+    assert pages.find("http://b.example/") is None
     for path in pages.folder.glob("*.warc.gz"):
         path.unlink()
-    assert pages.find("http://b.example/") is None
+    assert pages.find("http://a.example/") is None
 
 
 @pytest.mark.parametrize("stale", [b"", None])

@@ -24,6 +24,7 @@ from barkspider.storage.env import Env
 from barkspider.synthweb import Entry, RunningWeb, WebSpec, read_log, running_web
 from tests.cli import program
 from tests.engine.warcs import archived, check_warcs
+from tests.website import QUICK, Answer, serving_site
 
 SPEC = {"seed": 3, "pages": 200, "page_bytes": 2_000, "crawl_delay": 0.02}
 OPTIONS = [
@@ -236,6 +237,18 @@ def test_nothing_older_a_job_in_use_and_wrong_durations_are_one_line(
         assert program.run(monkeypatch, "recrawl", str(job), "--older-than", wrong) == 2
         (line,) = capfd.readouterr().err.splitlines()
         assert "is not a duration" in line
+
+
+def test_a_304_that_nobody_has_asked_for_is_no_page(tmp_path: Path) -> None:
+    job = tmp_path / "job"
+    with serving_site({"/": "no version"}) as site:
+        crawl([site.url("/")], job, load_settings(options=QUICK))
+        site.pages["/"] = Answer(status=304)
+        held = Job.open(job, Env())
+        assert fetch_again(held, time.time()).pages == 1
+        held.close()
+        statistics = resume(job)
+    assert (statistics.pages, statistics.unchanged, statistics.failed) == (1, 0, {"http_304": 1})
 
 
 def _served_by(web: RunningWeb) -> list[str]:

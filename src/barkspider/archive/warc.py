@@ -158,12 +158,14 @@ class WarcWriter:
         address: str,
         date: datetime | float,
         truncated: str | None = None,
+        earlier: Original | None = None,
     ) -> Stored:
         """Append a request and its response, both as the exact bytes on the wire.
 
         `date` is when the request was sent, with its time zone, or in seconds since 1970. `truncated` says
-        why the response is not whole: length, time, disconnect or unspecified. What has been written is
-        safe from the end of this process after `flush`, and from the end of the machine after `sync`.
+        why the response is not whole: length, time, disconnect or unspecified. `earlier` is what the URL gave
+        before, which need not be remembered to be referred to. What has been written is safe from the end of
+        this process after `flush`, and from the end of the machine after `sync`.
         """
         if truncated is not None and truncated not in TRUNCATIONS:
             raise ValueError(f"{truncated!r} is no reason for truncation; one of {sorted(TRUNCATIONS)} is")
@@ -171,9 +173,11 @@ class WarcWriter:
         payload_digest = digest(memoryview(response)[start:]) if start >= 0 else b""
         size = len(response) - start if start >= 0 else 0
         worth = truncated is None and size >= self._settings.revisit_size
-        original = self._seen(payload_digest) if worth else None
-        fields = "" if truncated is None else f"WARC-Truncated: {truncated}\r\n"
         text = base_32(payload_digest) if payload_digest else ""
+        original = self._seen(payload_digest) if worth else None
+        if original is None and worth and earlier is not None and earlier.digest == text:
+            original = earlier
+        fields = "" if truncated is None else f"WARC-Truncated: {truncated}\r\n"
         answer = _Answer("response", fields, response, text, size)
         if original is not None:
             answer = _revisit(original, response[:start], size)

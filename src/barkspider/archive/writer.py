@@ -113,9 +113,12 @@ class ArchiveWriter:
         self._prepared: dict[str, int] = {}
         self._synced = -1.0
 
-    def keep_page(self, fetched: Fetched) -> Stored:
-        """Write the exchange of a page: as soon as it is there, before anybody reads it."""
-        return self._keep("pages", fetched)
+    def keep_page(self, fetched: Fetched, original: Original | None = None) -> Stored:
+        """Write the exchange of a page: as soon as it is there, before anybody reads it.
+
+        `original` is what is stored of the page already: if the payload is the same, that is referred to.
+        """
+        return self._keep("pages", fetched, original)
 
     def keep_unchanged(self, fetched: Fetched, original: Original, head: bytes) -> Stored:
         """Write the exchange of a page whose server says, by 304, that an earlier answer is still valid.
@@ -249,7 +252,7 @@ class ArchiveWriter:
         if problems:
             raise problems[0]
 
-    def _keep(self, series: str, fetched: Fetched) -> Stored:
+    def _keep(self, series: str, fetched: Fetched, original: Original | None = None) -> Stored:
         return self._warcs[series].write_exchange(
             fetched.url,
             fetched.request,
@@ -257,6 +260,7 @@ class ArchiveWriter:
             fetched.address,
             fetched.time,
             fetched.truncated or None,
+            original,
         )
 
     def _table(self, name: str) -> TableFolder:

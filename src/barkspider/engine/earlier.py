@@ -18,7 +18,7 @@ _PIECE = 1024  # bytes: a line of an index or two
 
 
 class Earlier(NamedTuple):
-    """A page that is stored: what its server said about its version, where it is, and its HTTP header."""
+    """A page that is stored: what its server said about its version, if it did, where it is, and its HTTP header."""
 
     validators: Validators
     original: Original
@@ -41,7 +41,7 @@ class EarlierPages:
         self._index = env.open(archive / INDEX)
 
     def find(self, url: str) -> Earlier | None:
-        """The newest answer of 2xx to a canonical URL, if it is there and its server gave it a version.
+        """The newest answer of 2xx to a canonical URL, if it is there and whole.
 
         What was found unchanged later counts as such an answer: it has the same version and the same header.
         """
@@ -88,8 +88,8 @@ class EarlierPages:
 
 
 def _earlier(record: Record) -> Earlier | None:
+    if "warc-truncated" in record.header:
+        return None  # that a part of a page is still valid is of no use
     headers = {name.lower(): value.decode("latin-1") for name, value in read_whole(record.block).headers}
     validators = Validators(headers.get(b"etag", ""), headers.get(b"last-modified", ""))
-    if not any(validators):
-        return None
     return Earlier(validators, Original.of(record.header), record.block[: payload_start(record.block)])

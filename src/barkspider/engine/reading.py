@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from barkspider.archive import ArchiveWriter, Facts, Fetched, Note, error_note
+from barkspider.archive import ArchiveWriter, Facts, Fetched, Note, Original, error_note
 from barkspider.archive.writer import UNCHANGED
 from barkspider.core.clock import Clock
 from barkspider.core.events import FetchPage, FetchRobots, PageFetched, Redirect, RobotsFetched
@@ -61,19 +61,19 @@ class Reader:
         self._classifier = Classifier(settings.page)
 
     def page(self, asked: FetchPage, response: Response, earlier: Earlier | None = None) -> Reaped:
-        """How the fetch of a page ended; `earlier` is what the request asked for a newer version of."""
+        """How the fetch of a page ended; `earlier` is what is stored of it, for the request to ask for a newer version."""
         exchange, seconds = response.exchange, response.exchange.timing.first_byte
         if exchange.failure:
             return self._no_answer(asked, response)
         fetched = self._fetched(response)
-        if exchange.status == 304 and earlier is not None:
+        if exchange.status == 304 and earlier is not None and any(earlier.validators):
             self._tally.pages += 1
             self._tally.unchanged += 1
             stored = self._archive.keep_unchanged(fetched, earlier.original, earlier.head)
             note = self._archive.describe_page(asked.row, fetched, stored, UNCHANGED, Facts())
             return Reaped(PageFetched(asked, 304, seconds=seconds, cookies=response.cookies), None, [note])
         if 200 <= exchange.status < 300:
-            return self._success(asked, response, fetched)
+            return self._success(asked, response, fetched, earlier.original if earlier else None)
         location = ""
         if exchange.status in REDIRECTS:
             location = exchange.header(b"location")
@@ -97,7 +97,9 @@ class Reader:
         note = self._archive.describe_page(asked.row, fetched, stored, exchange.outcome, Facts(), location)
         return Reaped(outcome, None, [note])
 
-    def _success(self, asked: FetchPage, response: Response, fetched: Fetched) -> Reaped:
+    def _success(
+        self, asked: FetchPage, response: Response, fetched: Fetched, original: Original | None
+    ) -> Reaped:
         exchange = response.exchange
         self._tally.pages += 1
         facts, verdict, links, anchors = self._read(asked, response)
@@ -118,7 +120,7 @@ class Reader:
         if not verdict.keep:
             self._tally.rejected[verdict.reason] += 1
             return Reaped(outcome, links, notes)
-        stored = self._archive.keep_page(fetched)
+        stored = self._archive.keep_page(fetched, original)
         notes.append(self._archive.describe_page(asked.row, fetched, stored, exchange.outcome, facts))
         linking = None if links is None else self._archive.describe_links(asked.row, anchors)
         if linking is not None:

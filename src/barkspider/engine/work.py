@@ -28,13 +28,13 @@ from barkspider.engine.reading import Reader
 from barkspider.engine.statistics import Tally
 from barkspider.fetch import Fetcher, Resolution, Response
 
-_ONLY_IF_CHANGED = int(Flag.AGAIN | Flag.REVISIT)  # whoever wants its other links needs the page
+_UNLESS_THE_SAME = int(Flag.AGAIN | Flag.REVISIT)  # whoever wants its other links needs the page
 
 
 class Arrival(NamedTuple):
     """What the network gave for an instruction; None when something went wrong here.
 
-    `earlier` is what is stored of a page that was asked for only if it has changed.
+    `earlier` is what is stored of a page that is fetched again.
     """
 
     instruction: Instruction
@@ -95,8 +95,8 @@ class Worker:
         await self._fetcher.aclose()
 
     def _find_earlier(self, row: UrlRow) -> Earlier | None:
-        """What is stored of a page that is to be fetched again only if it has changed."""
-        if row.flags & _ONLY_IF_CHANGED != Flag.AGAIN:
+        """What is stored of a page that is to be fetched, and stored, again only if it has changed."""
+        if row.flags & _UNLESS_THE_SAME != Flag.AGAIN:
             return None
         if self._earlier is None:
             self._earlier = EarlierPages(self._job.env, self._job.archive)
