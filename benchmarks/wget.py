@@ -91,5 +91,5 @@ def _wget(start: str, folder: Path) -> set[str]:
 
 
 def _path(url: str) -> str:
-    """What is asked for, however it is escaped; /x/index.html is /x/ for us."""
-    return unquote(urlsplit(url).path).removesuffix("index.html")
+    """What is asked for, however it is escaped."""
+    return unquote(urlsplit(url).path)

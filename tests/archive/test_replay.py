@@ -113,6 +113,20 @@ def test_equal_pages_of_a_later_run_are_revisits_that_replay_though_their_server
     assert answers == [(200, site.pages[path].body) for path in paths]
 
 
+def test_every_link_of_a_site_leads_to_a_page_of_the_archive_in_the_form_in_which_it_is_written(
+    pywb: Path, tmp_path: Path
+) -> None:
+    links = ("/library/index.html", "/library/", "/only/index.html")
+    pages = dict.fromkeys(links, "<title>Library</title>") | {
+        "/": "".join(f"<a href={link}>x</a>" for link in links)
+    }
+    with serving_site(pages) as site:
+        crawl([site.url("/")], tmp_path / "job", load_settings(options=QUICK))
+    assert "/only/" not in site.asked  # where this server has nothing
+    asked = [f"/job/2099id_/{site.url(path)}" for path in links]
+    assert serve(pywb, tmp_path / "job" / "archive", asked) == [(200, "<title>Library</title>")] * len(links)
+
+
 def _check_lines(pywb: Path, archive: Path) -> None:
     """Our index is what pywb's own indexer makes of our WARC files; that gives no status to revisits."""
     files = sorted(archive.glob("*.warc.gz"))

@@ -41,7 +41,7 @@ def test_pages_come_back_decoded_in_order(job: StoredJob) -> None:
 
 
 def test_one_page_is_found_however_its_url_is_written(job: StoredJob) -> None:
-    assert job.page("HTTP://B.example:80/index.html#x").markup == BODY
+    assert job.page("HTTP://B.example:80/a/..#x").markup == BODY
     assert job.page("http://a.example/packed").body.startswith(b"<title>P")
     assert [capture["status"] for capture in job.captures("http://a.example/none")] == ["404"]
     with pytest.raises(UsageError, match="is not in"):

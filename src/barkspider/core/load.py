@@ -34,6 +34,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "budget.base": 10,
         "budget.top": 10_000,
         "budget.top_domains": 10_000,
+        "url.drop_index_names": True,
     },
     # A national web (Viúva Negra, section 5 and Table VI).
     "viuva-negra": {
@@ -47,6 +48,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "fetch.max_size": "2MB",
         "url.max_length": 200,
         "url.add_www": True,
+        "url.drop_index_names": True,
         "page.keep_types": ["text/*", "application/xhtml+xml", "application/pdf", "application/msword"],
         "page.follow_rejected": False,
     },

@@ -77,7 +77,9 @@ class UrlRules:
     drop_fragment: bool = _setting(True, "Drop #fragment: it never reaches the server")
     drop_userinfo: bool = _setting(True, "Drop user:password@: a crawler has no business with it")
     drop_index_names: bool = _setting(
-        True, "Drop a well-known last name such as index.html when there is no query (36% fewer duplicates)"
+        False,
+        "Drop a well-known last name such as index.html when there is no query (36% fewer duplicates on a national web). "
+        "Off: links to the long form would lead nowhere in the archive",
     )
     index_names: tuple[str, ...] = _setting(
         ("index.html", "index.htm", "index.shtml", "default.html", "default.htm"), "The well-known last names"

@@ -32,8 +32,8 @@ class Normaliser:
     Raises `UrlError` with the reason `malformed`, `scheme` (not http or https) or `too_long`.
 
     >>> normalise = Normaliser(UrlRules(), Domains())
-    >>> normalise("HTTP://user@Example.COM:80/a/../index.html#top")
-    'http://example.com/'
+    >>> normalise("HTTP://user@Example.COM:80/a/../b.html#top")
+    'http://example.com/b.html'
     >>> normalise("http://example.com/dir/?C=M;O=A")
     'http://example.com/dir/'
     >>> normalise("http://example.com/view;jsessionid=1A2B3C4D5E?id=7&PHPSESSID=0123456789abcdef")
