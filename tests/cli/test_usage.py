@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import socket
 from pathlib import Path
 
 import pytest
@@ -134,17 +133,6 @@ def test_a_crawl_leaves_the_collector_of_garbage_as_it_was(
     before = gc.get_threshold(), gc.get_freeze_count()
     assert run(monkeypatch, "crawl", "http://127.0.0.1:9/", "--allow-network", "127.0.0.0/8") == 1
     assert (gc.get_threshold(), gc.get_freeze_count()) == before
-
-
-def test_a_crawl_without_a_page_names_the_reason(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # so that nobody listens there
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
-        assert run(monkeypatch, "crawl", url, "--allow-network", "127.0.0.0/8", "--for", "300ms") == 1
-    assert "no page could be fetched (robots.txt: connect_failed 1)" in capsys.readouterr().err
 
 
 def test_comments_and_a_byte_order_mark_in_a_file_of_seeds(tmp_path: Path) -> None:

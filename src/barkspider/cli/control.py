@@ -12,7 +12,7 @@ import typer
 
 from barkspider.cli.crawl import read_seeds
 from barkspider.cli.query import printable
-from barkspider.cli.wording import reasons, volume
+from barkspider.cli.wording import problem, reasons, volume
 from barkspider.core.errors import BarkspiderError, JobError
 from barkspider.core.units import parse_duration
 from barkspider.engine.control import ask, listens
@@ -145,7 +145,7 @@ def _report(job: Path, found: dict[str, Any], as_json: bool) -> None:
     table = Table(title=Text(f"barkspider: {job}"), title_justify="left", show_header=False)
     try:
         for name, value in _rows(found).items():
-            table.add_row(name, Text(printable(value)))
+            table.add_row(name, Text("\n".join(map(printable, value.split("\n")))))
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise JobError(f"{job} has statistics that this barkspider cannot read; --json shows them") from error
     Console().print(table)
@@ -167,6 +167,9 @@ def _rows(found: dict[str, Any]) -> dict[str, str]:
         "failed": reasons(found["failed"]) or "none",
         "cost": f"{found['cpu_seconds']:,.1f} s of CPU, {volume(found['peak_rss'])} of memory",
     }
+    problems = [problem(**each) for each in found.get("problems", ())]
+    if problems:
+        rows["last problems"] = "\n".join(problems)
     if found["stopped_by"]:
         rows["stopped by"] = str(found["stopped_by"])
     return rows

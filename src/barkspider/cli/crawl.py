@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from barkspider.cli.wording import reasons
 from barkspider.core.errors import UsageError
 from barkspider.core.load import load_settings, replace
 
@@ -62,25 +61,14 @@ def crawl(
     settings = load_settings(preset, config, options)
     if allow_network:
         settings = replace(settings, {"network.allow": [*settings.network.allow, *allow_network]})
-    from barkspider.cli.run import run_crawl  # loads the kernels: not for a wrong option
+    from barkspider.cli.run import exit_code, run_crawl  # loads the kernels: not for a wrong option
     from barkspider.engine import canonical_seeds
     from barkspider.url import split
 
     starts = canonical_seeds(settings, read_seeds(urls or [], seeds))
     folder = job or Path("jobs") / f"{split(starts[0]).host.strip('[]')}-{time.strftime('%Y%m%d-%H%M%S')}"
     title = f"barkspider: {starts[0]}" + (f" and {len(starts) - 1:,} more" if len(starts) > 1 else "")
-    statistics = run_crawl(settings, starts, folder, json_, title)
-    if not statistics.pages and statistics.stopped_by != "signal":
-        parts = {
-            "failed": statistics.failed,
-            "refused": statistics.refused,
-            "robots.txt": statistics.robots_failed,
-            "out of scope": statistics.out_of_scope,
-        }
-        why = "; ".join(f"{name}: {reasons(counts)}" for name, counts in parts.items() if counts)
-        typer.echo(f"barkspider: no page could be fetched ({why or 'no answer in time'})", err=True)
-        return 1
-    return 0
+    return exit_code(run_crawl(settings, starts, folder, json_, title), folder)
 
 
 def read_seeds(urls: list[str], file: Path | None) -> Iterator[tuple[str, str]]:

@@ -29,7 +29,7 @@ def resume(
 
     Example: barkspider resume jobs/mine --set limits.pages=100000
     """
-    from barkspider.cli.run import run_job
+    from barkspider.cli.run import exit_code, run_job
     from barkspider.engine import Job, ask
     from barkspider.storage.env import Env
 
@@ -44,5 +44,4 @@ def resume(
     async def make() -> Job:
         return Job.open(job, Env(), options)
 
-    run_job(make, json_, f"barkspider: {job}")
-    return 0
+    return exit_code(run_job(make, json_, f"barkspider: {job}"), job)

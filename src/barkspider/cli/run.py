@@ -20,12 +20,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from barkspider.cli.wording import reasons, volume
+from barkspider.cli.wording import problem, reasons, volume
 from barkspider.core.settings import Settings
 from barkspider.engine import Crawl, Job, Statistics, check_hosts
 from barkspider.storage.env import Env
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_PROGRESS = 10.0  # seconds between two lines of progress where there is no terminal to draw on
 
 
 def run_crawl(
@@ -80,6 +81,8 @@ async def _run(
         running = asyncio.create_task(crawl.run())
         if console.is_terminal:
             await _watch(crawl, running, title, console)
+        else:
+            await _tell(crawl, running)
         statistics = await running
     finally:
         job.close()
@@ -128,6 +131,19 @@ async def _watch(crawl: Crawl, running: asyncio.Task[Statistics], title: str, co
             await asyncio.wait([running], timeout=0.25)
 
 
+async def _tell(crawl: Crawl, running: asyncio.Task[Statistics]) -> None:
+    """A line now and then, apart from the summary: for a log, or whoever looks at one."""
+    while not (await asyncio.wait([running], timeout=_PROGRESS))[0]:
+        print(progress(crawl.statistics(), crawl.state()), file=sys.stderr, flush=True)
+
+
+def progress(now: Statistics, state: str) -> str:
+    """The crawl at this moment as a line."""
+    line = f"{now.seconds:.0f} s: {now.pages:,} pages, {now.queued + now.deferred:,} URLs wait, {now.in_flight:,} in flight"
+    line += "" if state == "running" else f", {state}"
+    return "; last problem: ".join([line, *_problems(now)[-1:]])
+
+
 def picture(now: Statistics, title: str, rate: float) -> Group:
     """The crawl at this moment, for a terminal."""
     table = Table.grid(padding=(0, 3))
@@ -151,7 +167,12 @@ def picture(now: Statistics, title: str, rate: float) -> Group:
     refused = reasons(now.refused)
     if refused:
         lines.append(Text(f"refused  {refused}", style="dim"))
+    lines += [Text(f"problem  {each}", style="dim") for each in _problems(now)]
     return Group(*lines)
+
+
+def _problems(now: Statistics) -> list[str]:
+    return [problem(each.host, each.what, each.why, each.times) for each in now.problems]
 
 
 def summary(statistics: Statistics, title: str) -> Table:
@@ -170,6 +191,8 @@ def summary(statistics: Statistics, title: str) -> Table:
         "refused": reasons(statistics.refused) or "none",
         "failed": reasons(statistics.failed) or "none",
         "out of scope": reasons(statistics.out_of_scope) or "none",
+        "robots.txt": reasons(statistics.robots_failed) or "no problem",
+        "last problems": "\n".join(_problems(statistics)) or "none",
         "cost": f"{statistics.cpu_seconds:.1f} s of CPU, {volume(statistics.peak_rss)} of memory",
         "ended by": {
             "done": "nothing left to fetch",
@@ -179,8 +202,29 @@ def summary(statistics: Statistics, title: str) -> Table:
             "disk": "the disk",
             "bytes": "the limit of bytes",
             "request": "barkspider stop",
+            "unreachable": "nobody answers",
         }.get(statistics.stopped_by, statistics.stopped_by),
     }
     for name, value in rows.items():
         table.add_row(name, value)
     return table
+
+
+def exit_code(statistics: Statistics, folder: Path) -> int:
+    """What the crawl is worth to whoever started it; one without a page says why in a line."""
+    if statistics.pages or statistics.stopped_by == "signal":
+        return 0
+    if statistics.stopped_by == "unreachable":
+        why = "; ".join(_problems(statistics))
+        line = f"nobody answers ({why}); `barkspider resume {folder}` tries again"
+    else:
+        parts = {
+            "failed": statistics.failed,
+            "refused": statistics.refused,
+            "robots.txt": statistics.robots_failed,
+            "out of scope": statistics.out_of_scope,
+        }
+        why = "; ".join(f"{name}: {reasons(counts)}" for name, counts in parts.items() if counts)
+        line = f"no page could be fetched ({why or 'no answer in time'})"
+    print(f"barkspider: {line}", file=sys.stderr)
+    return 1

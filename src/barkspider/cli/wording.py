@@ -13,6 +13,16 @@ def reasons(counts: dict[str, int]) -> str:
     return " · ".join(f"{name} {count:,}" for name, count in ordered)
 
 
+def problem(host: str, what: str, why: str, times: int) -> str:
+    """Why a host could not be reached, as `engine.statistics.Problem` has it.
+
+    >>> problem("a.example", "robots", "connect_failed", 2)
+    'a.example: robots.txt connect_failed (2 times)'
+    """
+    what = {"dns": "name", "robots": "robots.txt"}.get(what, what)
+    return f"{host}: {what} {why}" + (f" ({times:,} times)" if times > 1 else "")
+
+
 def volume(size: float) -> str:
     """A size for people.
 

@@ -75,6 +75,10 @@ class LinkMaker:
         """The seeds, those in scope."""
         return self.batch([self._in_scope(self._seeds, [0] * len(self._seeds), 0, int(Flag.SEED))])
 
+    def seed_hosts(self) -> set[int]:
+        """The keys of the hosts of all seeds."""
+        return {self._keys.of(split(seed).host) for seed in self._seeds}
+
     def more_seeds(self, seeds: Sequence[str]) -> UrlBatch:
         """Further seeds, which extend the scope."""
         urls = [self._normalise(seed) for seed in seeds]

@@ -23,6 +23,7 @@ from barkspider.engine.control import Control
 from barkspider.engine.harvest import Harvest, Reaped
 from barkspider.engine.job import Job
 from barkspider.engine.preflight import canonical_seeds, fit_open_files
+from barkspider.engine.reach import Reach
 from barkspider.engine.recovery import Parts, open_parts
 from barkspider.engine.statistics import Statistics
 from barkspider.engine.work import Arrival, internal_error
@@ -50,6 +51,7 @@ class Crawl:
         self._under_way: set[asyncio.Task[None]] = set()
         self._stopped_by = ""
         self._pauses: set[str] = set()  # why nothing is given out
+        self._reach = Reach(self._links.seed_hosts() if self._job.resumed else ())
         self._started = self._clock.monotonic()
         self._checkpointer = Checkpointer(
             self._ledger, self._clock, self._job.settings.checkpoint, self._commit, self._news.set
@@ -125,6 +127,7 @@ class Crawl:
             frontier.counters,
             frontier.gauges(),
             self._stopped_by,
+            self._reach.problems(),
         )
 
     def state(self) -> str:
@@ -159,8 +162,16 @@ class Crawl:
                 enough = 0 < limits.pages <= self._frontier.counters.pages
                 self._stopped_by = self._stopped_by or ("pages" if enough else "done")
                 return
+            if self._nobody_answers():
+                self.stop("unreachable")
+                return
             self._checkpointer.turn()
             await self._wait(wake)
+
+    def _nobody_answers(self) -> bool:
+        """Whether no byte has ever come in and what is left are retries: they would show the same for minutes."""
+        busy = self._under_way or self._arrived
+        return not self._tally.bytes and not busy and self._reach.all_tried()
 
     def _bring_in(self) -> tuple[list[Instruction], float]:
         """Take in what has arrived, and ask what is to be done next.
@@ -179,6 +190,7 @@ class Crawl:
             return Harvest(self._steady.now(), ())
         arrived, self._arrived = self._arrived[:_MOST], self._arrived[_MOST:]
         reaped = [each for arrival in arrived if (each := self._read(arrival)) is not None]
+        self._reach.take(reaped)
         places, tally = self._archive.places(), self._tally.save()
         return Harvest.of(self._steady.now(), reaped, self._links, places, tally)
 

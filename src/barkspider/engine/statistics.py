@@ -13,6 +13,16 @@ from barkspider.core.events import Counters
 
 
 @dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a host could not be reached: `what` is dns, robots or page, `why` an outcome as the table `errors` has it."""
+
+    host: str
+    what: str
+    why: str
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
 class Statistics:
     """A moment of a crawl. Rates are over the whole time; `refused` and `failed` are by reason.
 
@@ -20,7 +30,8 @@ class Statistics:
     `dropped`; `ahead` counts what is known from before a crash and has not come up again.
     `out_of_scope` counts links that never became URLs of this crawl, `robots_failed` requests for a robots.txt
     that were not answered or answered with an error, `rejected` pages that a classifier did not keep, all by
-    reason. `unchanged` of the pages were fetched again and have not changed.
+    reason. `unchanged` of the pages were fetched again and have not changed. `problems` are the last ones that this run
+    had in reaching hosts, the newest last.
     """
 
     seconds: float
@@ -47,6 +58,7 @@ class Statistics:
     robots_failed: dict[str, int]
     rejected: dict[str, int]
     gauges: dict[str, int]
+    problems: tuple[Problem, ...]
     stopped_by: str
 
     def as_dict(self) -> dict[str, Any]:
@@ -87,6 +99,7 @@ class Tally:
         counters: Counters,
         gauges: dict[str, int],
         stopped_by: str,
+        problems: tuple[Problem, ...] = (),
     ) -> Statistics:
         """The present moment."""
         seconds += self.before
@@ -116,5 +129,6 @@ class Tally:
             robots_failed=dict(self.robots_failed),
             rejected=dict(self.rejected),
             gauges=gauges,
+            problems=problems,
             stopped_by=stopped_by,
         )
