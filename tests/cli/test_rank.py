@@ -58,6 +58,22 @@ def test_every_method_prints_its_top_list(edges: Path, method: str) -> None:
         assert found["top"][0] == ["star.org", 100.0]
 
 
+def test_a_tiny_graph_is_ranked_exactly_unless_a_sample_is_asked_for(edges: Path) -> None:
+    found = json.loads(run(edges, "--json"))
+    assert (found["method"], found["top"][0]) == ("supp", ["star.org", 100.0])
+    assert json.loads(run(edges, "--method", "tse", "--json"))["method"] == "tse"
+
+
+def test_as_many_are_printed_as_are_asked_for(edges: Path) -> None:
+    assert [line.split()[0] for line in run(edges, "--top", "40").splitlines()[:40]] == [
+        str(place) for place in range(1, 41)
+    ]
+    shown = run(edges)
+    assert "  15  " in shown
+    assert "  16  " not in shown
+    assert "and 92 more with --top or --json" in shown
+
+
 @pytest.mark.parametrize("method", ["supp", "supp-a", "supp-b", "qvs", "tse"])
 def test_from_disk_it_is_the_same_and_bytes_are_counted(edges: Path, tmp_path: Path, method: str) -> None:
     run(edges, "--save", tmp_path / "graph", "--method", "in")

@@ -6,7 +6,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from barkspider.graph.store import Graph
 
 _ROUGH = 1_000  # nodes of a sample below which its scores are too rough to tell the order
-_SHOWN = 15  # of the top list on a screen: as many as Table I has
+_SHOWN = 15  # of the top list on a screen unless --top says otherwise: as many as Table I has
+_TINY = 20_000  # nodes up to which all supporters are counted in a moment
 
 
 def rank(
@@ -28,11 +29,21 @@ def rank(
         Path, typer.Argument(help="A job, a graph's folder, .npz, or edges in .csv, .tsv, .txt or .parquet.")
     ],
     method: Annotated[
-        str, typer.Option(help="in, win, pagerank, supp (supp-a, supp-b), qvs, bv or tse.")
-    ] = "tse",
+        str,
+        typer.Option(
+            help="in, win, pagerank, supp (supp-a, supp-b), qvs, bv or tse; if not given, tse for more than 20,000 nodes, "
+            "else supp, which is exact.",
+            show_default=False,
+        ),
+    ] = "",
     p: Annotated[float, typer.Option(help="Share of nodes that tse samples.")] = 0.01,
     depth: Annotated[int, typer.Option(help="Distance of supporters (supp, bv, tse).")] = 2,
-    top: Annotated[int, typer.Option(help="Length of the top list.")] = 1000,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            help="Length of the top list; 1000 if not given, of which 15 are printed.", show_default=False
+        ),
+    ] = None,
     memory: Annotated[
         str, typer.Option(help="Rank from disk in about so much RAM, such as 64MB; else all in RAM.")
     ] = "",
@@ -76,7 +87,16 @@ def rank(
     from barkspider.cli import rank_compare
     from barkspider.graph.rank import Choice
 
-    choice = Choice(method, p, depth, top, parse_size(memory) if memory else None, seed, output is not None)
+    shown = _SHOWN if top is None else top
+    choice = Choice(
+        method or "tse",
+        p,
+        depth,
+        1000 if top is None else top,
+        parse_size(memory) if memory else None,
+        seed,
+        output is not None,
+    )
     _check_options(choice, output, save, compare, spam_list or scores)
     if compare:
         spam = rank_compare.read_spam(spam_list)
@@ -85,7 +105,9 @@ def rank(
             rank_compare.compare(opened, choice, spam, outside, output, as_json)
         return
     with _opened(graph, save, choice, merge_redirects, header) as opened:
-        _rank_one(opened, choice, output, as_json)
+        if not method and opened.nodes <= _TINY:
+            choice = replace(choice, method="supp")
+        _rank_one(opened, choice, output, shown, as_json)
 
 
 def _check_options(
@@ -150,7 +172,7 @@ def _read(path: Path, folder: Path, choice: Choice, merge_redirects: bool, heade
         raise UsageError(f"{path}: {error}") from None
 
 
-def _rank_one(graph: Graph, choice: Choice, output: Path | None, as_json: bool) -> None:
+def _rank_one(graph: Graph, choice: Choice, output: Path | None, shown: int, as_json: bool) -> None:
     from barkspider.graph.rank import rank as run
 
     if output is None:
@@ -161,10 +183,10 @@ def _rank_one(graph: Graph, choice: Choice, output: Path | None, as_json: bool) 
     if as_json:
         typer.echo(json.dumps(as_dict(graph, result)))
         return
-    for place, (node, score) in enumerate(result.top[:_SHOWN], 1):
+    for place, (node, score) in enumerate(result.top[:shown], 1):
         typer.echo(f"{place:4}  {score:>16,.6g}  {graph.name(node)}")
-    if len(result.top) > _SHOWN:
-        typer.echo(f"      and {len(result.top) - _SHOWN:,} more in --json")
+    if len(result.top) > shown:
+        typer.echo(f"      and {len(result.top) - shown:,} more with --top or --json")
     moved = ""
     if result.bytes_read:
         moved = f", {result.bytes_read / 1e6:,.1f} MB read, {result.bytes_written / 1e6:,.1f} MB written"
