@@ -9,7 +9,7 @@ This module is the public API and nothing else:
     print(statistics.pages, "pages")
 
     job = open_job("jobs/example")
-    print(job.query("SELECT url, title FROM pages WHERE outcome = 'page'").to_pylist())
+    print(job.query("SELECT url, title FROM pages WHERE outcome = 'ok'").to_pylist())
 
 docs/architecture.md tells how it works inside.
 """

@@ -16,6 +16,9 @@ import pytest
 
 from barkspider import crawl, load_settings, open_job
 from barkspider.archive import valid_length
+from barkspider.core.settings import Settings
+from barkspider.engine import Job
+from barkspider.storage.env import Env
 from barkspider.synthweb import WebSpec, running_web
 from tests.archive.jobs import BODY, PAGES, edges, make_job
 from tests.cli.program import complaint, run
@@ -139,6 +142,14 @@ def test_the_graph_is_exported_as_edges_and_as_sparse_rows(
             ("b.example", "a.example"),
         }
         assert graph["indptr"].dtype == graph["indices"].dtype == np.int32
+
+
+def test_a_graph_without_an_edge_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Job.create(tmp_path / "job", Settings(seed=3), ["http://a.example/"], Env()).close()
+    assert run(monkeypatch, "export", tmp_path / "job", "--what", "graph") == 0
+    assert "no link from one domain to another was found" in complaint(capsys)
 
 
 def test_help_has_an_example(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

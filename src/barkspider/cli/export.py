@@ -63,6 +63,9 @@ def export(
     written = write(open_job(job), output)
     if json_:
         print(json.dumps({"output": str(output), **written}))
+    if written.get("edges") == 0:
+        note = "no link from one domain to another was found, so the graph is empty; crawl with --scope web for more"
+        typer.echo(f"barkspider: {note}", err=True)
     return 0
 
 
