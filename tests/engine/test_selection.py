@@ -93,11 +93,11 @@ def test_ones_own_function_decides(port: int, tmp_path: Path) -> None:
     assert (kept, rejected) == (set(PAGES) - {"/pt2"}, {"classifier": 1})
 
 
-def test_a_function_that_fails_keeps_the_page_and_is_recorded(port: int, tmp_path: Path) -> None:
+def test_a_function_that_fails_is_recorded_and_changes_nothing(port: int, tmp_path: Path) -> None:
     kept, rejected = run(port, tmp_path / "job", "page.classifier=tests.engine.test_selection:broken")
-    assert (kept, rejected) == ({"/"}, {})
+    assert (kept, rejected) == (set(PAGES), {})
     errors = open_job(tmp_path / "job").query("SELECT outcome FROM errors").to_pylist()
-    assert errors == [{"outcome": "classifier_error"}]
+    assert errors == [{"outcome": "classifier_error"}] * len(PAGES)
 
 
 def test_requisites_and_texts_of_links_are_kept_when_asked_for(port: int, tmp_path: Path) -> None:

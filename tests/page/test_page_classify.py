@@ -107,7 +107,7 @@ def test_a_function_of_ones_own_keeps_and_follows_separately(
 def test_nonsense_is_an_error_of_that_page(own: ModuleType, answer: object) -> None:
     own.judge = lambda page, source: answer  # type: ignore[attr-defined]
     verdict = Classifier(PageSettings(classifier="their_classifiers:judge")).judge(PAGE)
-    assert (verdict.keep, verdict.follow, verdict.reason) == (True, False, "classifier_error")
+    assert (verdict.keep, verdict.follow, verdict.reason) == (True, True, "classifier_error")
     assert "not a pair" in verdict.error
 
 
@@ -117,7 +117,7 @@ def test_what_it_raises_is_an_error_of_that_page(own: ModuleType) -> None:
 
     own.judge = judge  # type: ignore[attr-defined]
     verdict = Classifier(PageSettings(classifier="their_classifiers:judge")).judge(PAGE)
-    assert verdict[:3] == (True, False, "classifier_error")
+    assert verdict[:3] == (True, True, "classifier_error")
     assert verdict.error.startswith("KeyError: 'xxx")
     assert len(verdict.error) == 200
 

@@ -12,7 +12,7 @@ import typer
 
 from barkspider.cli.crawl import read_seeds
 from barkspider.cli.query import printable
-from barkspider.cli.wording import problem, reasons, volume
+from barkspider.cli.wording import classifier, problem, reasons, volume
 from barkspider.core.errors import BarkspiderError, JobError
 from barkspider.core.units import parse_duration
 from barkspider.engine.control import ask, listens
@@ -168,6 +168,7 @@ def _rows(found: dict[str, Any]) -> dict[str, str]:
         "cost": f"{found['cpu_seconds']:,.1f} s of CPU, {volume(found['peak_rss'])} of memory",
     }
     problems = [problem(**each) for each in found.get("problems", ())]
+    rows |= classifier(found.get("classifier_errors", 0))
     if problems:
         rows["last problems"] = "\n".join(problems)
     if found["stopped_by"]:

@@ -20,7 +20,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from barkspider.cli.wording import problem, reasons, volume
+from barkspider.cli.wording import classifier, problem, reasons, volume
 from barkspider.core.settings import Settings
 from barkspider.engine import Crawl, Job, Statistics, check_hosts
 from barkspider.storage.env import Env
@@ -51,6 +51,10 @@ def run_job(
 ) -> Statistics:
     """Run the crawl of a job, new or not, to its end and print the summary, as JSON with what else is known."""
     console = Console(stderr=as_json)
+    if (
+        "" not in sys.path
+    ):  # the current folder, where functions that settings name may lie; last, so that it hides nothing
+        sys.path.append("")
     # What was imported stays for good and the queues hold few cycles: rare collections save a tenth of the CPU.
     gc.freeze()
     thresholds = gc.get_threshold()
@@ -192,6 +196,7 @@ def summary(statistics: Statistics, title: str) -> Table:
         "failed": reasons(statistics.failed) or "none",
         "out of scope": reasons(statistics.out_of_scope) or "none",
         "robots.txt": reasons(statistics.robots_failed) or "no problem",
+        **classifier(statistics.classifier_errors),
         "last problems": "\n".join(_problems(statistics)) or "none",
         "cost": f"{statistics.cpu_seconds:.1f} s of CPU, {volume(statistics.peak_rss)} of memory",
         "ended by": {

@@ -23,6 +23,15 @@ def problem(host: str, what: str, why: str, times: int) -> str:
     return f"{host}: {what} {why}" + (f" ({times:,} times)" if times > 1 else "")
 
 
+def classifier(errors: int) -> dict[str, str]:
+    """The row about a classifier of one's own, if there is something to say of it.
+
+    >>> classifier(20), classifier(0)
+    ({'classifier': 'failed on 20 pages, which are kept: see log.jsonl'}, {})
+    """
+    return {"classifier": f"failed on {errors:,} pages, which are kept: see log.jsonl"} if errors else {}
+
+
 def volume(size: float) -> str:
     """A size for people.
 

@@ -14,6 +14,7 @@ from barkspider.core.load import change_settings, dump_settings, load_settings, 
 from barkspider.core.settings import Settings
 from barkspider.engine.checkpoint import check_format
 from barkspider.engine.folder import SETTINGS, check_job
+from barkspider.engine.preflight import check_settings
 from barkspider.storage.env import Env, FolderLock
 
 _LOCK, _SEEDS = "job.lock", "seeds.txt"
@@ -47,7 +48,8 @@ class Job:
 
     @classmethod
     def create(cls, path: Path, settings: Settings, seeds: Sequence[str], env: Env) -> Job:
-        """Make a new job; a folder that holds anything is refused, and so is one in use."""
+        """Make a new job; a folder that holds anything is refused, and so is one in use. Settings are checked before."""
+        check_settings(settings)
         if path.exists() and not path.is_dir():
             raise JobError(f"{path} is a file; name a folder for the job with --job")
         env.make_folder(path)
@@ -76,6 +78,7 @@ class Job:
             settings = load_settings(file=path / SETTINGS)
             changed = change_settings(settings, options)
             if changed != settings:
+                check_settings(changed)
                 env.write_whole(path / SETTINGS, dump_settings(changed).encode())
             return cls(path, changed, env, lock, resumed=True)
         except BaseException:

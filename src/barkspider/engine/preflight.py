@@ -11,7 +11,9 @@ from dataclasses import replace
 from barkspider.core.errors import UrlError, UsageError
 from barkspider.core.settings import Settings
 from barkspider.fetch import Fetcher
-from barkspider.url import Domains, Normaliser, is_address, split
+from barkspider.frontier.budget.budgets import Budgets
+from barkspider.page import Classifier
+from barkspider.url import Domains, Normaliser, ScopeRules, is_address, split
 
 # Open files beside connections: of DRUMs, Q_W, the archive, the journal, the libraries; and of each queue of BEAST, one
 # to write to and one to read from. Seen: 53 with 6 queues.
@@ -64,6 +66,15 @@ async def check_hosts(settings: Settings, seeds: Sequence[str]) -> None:
                 f"{host} is on a loopback or private network; if you mean it, open that network with "
                 f"--allow-network, for example --allow-network {_network(host)}"
             )
+
+
+def check_settings(settings: Settings) -> None:
+    """Raise `SettingsError` for what shows only when it is used: functions that cannot be loaded, patterns, names;
+    `UsageError` where the system allows too few open files."""
+    Classifier(settings.page)
+    Budgets(settings.budget)
+    ScopeRules(settings.scope, Domains(settings.url.private_suffixes), [])
+    fit_open_files(settings)
 
 
 def fit_open_files(settings: Settings) -> Settings:

@@ -41,8 +41,9 @@ class Reach:
                     self._untried.discard(outcome.asked.host_key)
             good = isinstance(outcome, PageFetched) and not outcome.failure
             for table, row in notes:
-                if table == "errors" and not good and row["outcome"] not in _WISHES:
-                    self._add(row["url_host_name"], row["what"], row["outcome"])
+                why = row["outcome"] if table == "errors" else ""
+                if why == "classifier_error" or (why and not good and why not in _WISHES):
+                    self._add(row["url_host_name"], row["what"], why)
                 elif table == "robots" and row["fetch_status"] >= 500:
                     self._add(row["url_host_name"], "robots", row["outcome"])
 

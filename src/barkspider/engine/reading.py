@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from barkspider.archive import ArchiveWriter, Facts, Fetched, Note, Original, error_note
@@ -19,6 +19,7 @@ from barkspider.fetch import REDIRECTS, STALE, TEMPORARY, Response, retry_after
 from barkspider.page import Candidate, Classifier, Page, PageReader, Verdict, sniff
 from barkspider.url import Keys, landing, split
 
+_LOGGED = 100  # pages on which a classifier failed that the log names: the table `errors` has them all
 _HTML = frozenset(("text/html", "application/xhtml+xml"))
 
 
@@ -52,10 +53,17 @@ class Reader:
     """Reads responses, one at a time, on the loop. Exchanges are in the archive, not yet flushed, when it returns."""
 
     def __init__(
-        self, settings: Settings, links: LinkMaker, archive: ArchiveWriter, clock: Clock, tally: Tally
+        self,
+        settings: Settings,
+        links: LinkMaker,
+        archive: ArchiveWriter,
+        clock: Clock,
+        tally: Tally,
+        log: Callable[..., None] = lambda *_, **__: None,
     ) -> None:
+        """`log` takes the time, the name and the details of an event."""
         self._settings, self._links, self._clock, self._tally = settings, links, clock, tally
-        self._archive = archive
+        self._archive, self._log = archive, log
         self._keys = Keys(settings.seed)
         self._page_reader = PageReader(settings.page, settings.agent.name, settings.limits.page_links)
         self._classifier = Classifier(settings.page)
@@ -114,6 +122,8 @@ class Reader:
         notes = []
         if not response.decoded:
             notes.append(self._error(asked, "undecoded"))
+        if verdict.error:
+            self._note_failure(asked, verdict.error)
         if verdict.reason:
             reason = verdict.reason if verdict.keep else f"rejected_{verdict.reason}"
             notes.append(self._error(asked, reason))
@@ -219,6 +229,12 @@ class Reader:
             texts = self._links.anchors(page.anchors, page.base)
             anchors = [texts.get(url.decode()) for url in urls]
         return _Content(facts._replace(links=urls), verdict, links, anchors)
+
+    def _note_failure(self, asked: FetchPage, error: str) -> None:
+        """A function of the user's failed on a page: it is counted, and the first ones are in the log."""
+        self._tally.classifier_errors += 1
+        if self._tally.classifier_errors <= _LOGGED:
+            self._log(self._clock.wall(), "classifier_error", url=asked.row.url.decode(), error=error)
 
     def _fetched(self, response: Response) -> Fetched:
         exchange = response.exchange

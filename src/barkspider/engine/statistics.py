@@ -30,7 +30,7 @@ class Statistics:
     `dropped`; `ahead` counts what is known from before a crash and has not come up again.
     `out_of_scope` counts links that never became URLs of this crawl, `robots_failed` requests for a robots.txt
     that were not answered or answered with an error, `rejected` pages that a classifier did not keep, all by
-    reason. `unchanged` of the pages were fetched again and have not changed. `problems` are the last ones that this run
+    reason; `classifier_errors` pages on which one's own failed, which are kept. `unchanged` of the pages were fetched again and have not changed. `problems` are the last ones that this run
     had in reaching hosts, the newest last.
     """
 
@@ -57,6 +57,7 @@ class Statistics:
     robots_files: int
     robots_failed: dict[str, int]
     rejected: dict[str, int]
+    classifier_errors: int
     gauges: dict[str, int]
     problems: tuple[Problem, ...]
     stopped_by: str
@@ -66,7 +67,7 @@ class Statistics:
         return asdict(self)
 
 
-_NUMBERS = ("pages", "unchanged", "bytes", "links", "robots_files")
+_NUMBERS = ("pages", "unchanged", "bytes", "links", "robots_files", "classifier_errors")
 _REASONS = ("robots_failed", "rejected", "out_of_scope")
 
 
@@ -74,7 +75,7 @@ class Tally:
     """Counts what the engine sees; the frontier counts what becomes of URLs."""
 
     def __init__(self) -> None:
-        self.pages = self.unchanged = self.bytes = self.links = self.robots_files = 0
+        self.pages = self.unchanged = self.bytes = self.links = self.robots_files = self.classifier_errors = 0
         self.robots_failed: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()
         self.out_of_scope: Counter[str] = Counter()
@@ -128,6 +129,7 @@ class Tally:
             robots_files=self.robots_files,
             robots_failed=dict(self.robots_failed),
             rejected=dict(self.rejected),
+            classifier_errors=self.classifier_errors,
             gauges=gauges,
             problems=problems,
             stopped_by=stopped_by,

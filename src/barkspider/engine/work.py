@@ -51,7 +51,7 @@ class Worker:
         self._job, self._clock, self._tally = job, clock, tally
         self._fetcher = Fetcher(job.settings)
         self.cookies = self._fetcher.cookies
-        self._reader = Reader(job.settings, links, archive, clock, tally)
+        self._reader = Reader(job.settings, links, archive, clock, tally, job.log)
         self._earlier: EarlierPages | None = None  # made when the first page is fetched again
 
     async def fetch(self, instruction: Instruction) -> Arrival:

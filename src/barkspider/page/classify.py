@@ -53,8 +53,8 @@ class Classifier:
     """Judges pages by the settings. Pure but for the function that the user gives.
 
     That function takes a `Candidate` and the domain of a page that links to it (empty for a seed, and when that
-    page was too long ago to be remembered), and gives a `Verdict` or a pair (keep, follow). When it fails the page is kept, its links are not followed, and the
-    verdict says why.
+    page was too long ago to be remembered), and gives a `Verdict` or a pair (keep, follow). When it fails the page is
+    kept and its links are followed, as if there were no such function, and the verdict says why.
 
     >>> classifier = Classifier(PageSettings(keep_tlds=("pt",), keep_languages=("pt",), follow_rejected=False))
     >>> classifier.judge(Candidate("http://www.sapo.pt/", "sapo.pt", "text/html"))
@@ -97,13 +97,14 @@ class Classifier:
         try:
             answer = own(page, source)
         except Exception as error:  # whatever a stranger's function raises concerns this page alone
-            return Verdict(True, False, "classifier_error", f"{type(error).__name__}: {error}"[:200])
+            return _failed(f"{type(error).__name__}: {error}")
         if isinstance(answer, tuple) and [type(part) for part in answer[:2]] == [bool, bool]:
             keep, follow = answer[:2]
-            return (
-                answer if isinstance(answer, Verdict) else Verdict(keep, follow, "" if keep else "classifier")
-            )
-        return Verdict(True, False, "classifier_error", f"gave {answer!r:.100}, not a pair of true or false")
+            reason = answer.reason if isinstance(answer, Verdict) else ""
+            if not isinstance(reason, str):
+                return _failed(f"gave {reason!r:.100} as the reason, not a text")
+            return Verdict(keep, follow, reason or ("" if keep else "classifier"))
+        return _failed(f"gave {answer!r:.100}, not a pair of true or false")
 
     def _media_type(self, page: Candidate, source: str) -> bool:  # noqa: ARG002
         return page.media_type in self._types or page.media_type.startswith(self._families)
@@ -117,6 +118,10 @@ class Classifier:
 
     def _has_words(self, page: Candidate, source: str) -> bool:  # noqa: ARG002
         return self._words is not None and self._words.search(page.text().casefold()) is not None
+
+
+def _failed(error: str) -> Verdict:
+    return Verdict(True, True, "classifier_error", error[:200])
 
 
 def _load(name: str) -> Judge:
