@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from barkspider.cli.crawl import read_seeds
 from barkspider.core.settings import Settings
 from barkspider.engine import Job
 from barkspider.storage.env import Env
@@ -54,15 +53,6 @@ def test_wrong_usage_gets_one_line_and_exit_code_2(
     assert run(monkeypatch, *arguments) == 2
     assert message in complaint(capsys)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_wrong_seed_is_named_by_its_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    seeds = tmp_path / "seeds.txt"
-    seeds.write_text("# mine\nhttp://a.example/\n\nnot a url\n")
-    assert run(monkeypatch, "crawl", "--seeds", str(seeds)) == 2
-    assert f"{seeds}:4: 'not a url' is not a URL to crawl" in capsys.readouterr().err
 
 
 def test_a_job_in_use_is_refused_and_left_alone(
@@ -133,13 +123,6 @@ def test_a_crawl_leaves_the_collector_of_garbage_as_it_was(
     before = gc.get_threshold(), gc.get_freeze_count()
     assert run(monkeypatch, "crawl", "http://127.0.0.1:9/", "--allow-network", "127.0.0.0/8") == 1
     assert (gc.get_threshold(), gc.get_freeze_count()) == before
-
-
-def test_comments_and_a_byte_order_mark_in_a_file_of_seeds(tmp_path: Path) -> None:
-    seeds = tmp_path / "seeds.txt"
-    seeds.write_bytes(b"\xef\xbb\xbfhttp://a.example/x#y # mine\n  # none\nhttp://b.example/\t# tab\n")
-    found = [text for text, _ in read_seeds([], seeds)]
-    assert found == ["http://a.example/x#y", "http://b.example/"]
 
 
 def test_ctrl_c_before_the_crawl_gets_one_line(

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from barkspider.cli.crawl import read_seeds
 from barkspider.cli.query import printable
+from barkspider.cli.seeds import SeedsFile, Strict, given_seeds
 from barkspider.cli.wording import classifier, problem, reasons, volume
 from barkspider.core.errors import BarkspiderError, JobError
 from barkspider.core.units import parse_duration
@@ -76,9 +76,8 @@ def add(
     urls: Annotated[
         list[str] | None, typer.Argument(metavar="URL…", help="What to crawl as well.", show_default=False)
     ] = None,
-    seeds: Annotated[
-        Path | None, typer.Option(help="A file of seeds, one URL a line; # begins a comment.")
-    ] = None,
+    seeds: SeedsFile = None,
+    strict: Strict = False,
     json_: AsJson = False,
 ) -> int:
     """Give a crawl further seeds.
@@ -89,11 +88,11 @@ def add(
     import uvloop  # here, and what follows: all this takes a second to load
 
     from barkspider.core.load import load_settings
-    from barkspider.engine import canonical_seeds, check_hosts
+    from barkspider.engine import check_hosts
     from barkspider.engine.adding import add_to_stopped
 
     settings = load_settings(file=job / SETTINGS)
-    starts = canonical_seeds(settings, read_seeds(urls or [], seeds))
+    starts = given_seeds(settings, urls or [], seeds, strict)
     uvloop.run(check_hosts(settings, starts))
     sent = 0
     for portion in _portions(starts):

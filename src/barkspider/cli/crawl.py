@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from barkspider.core.errors import UsageError
+from barkspider.cli.seeds import SeedsFile, Strict, given_seeds
 from barkspider.core.load import load_settings, replace
-
-_COMMENT = re.compile(r"(?:^|\s)#.*")  # a # within a URL begins a fragment
 
 
 def crawl(
     urls: Annotated[
         list[str] | None, typer.Argument(metavar="URL…", help="Where to start.", show_default=False)
     ] = None,
-    seeds: Annotated[
-        Path | None, typer.Option(help="A file of seeds, one URL a line; # begins a comment.")
-    ] = None,
+    seeds: SeedsFile = None,
+    strict: Strict = False,
     scope: Annotated[str | None, typer.Option(help="How far to go: page, site, domain or web.")] = None,
     preset: Annotated[str, typer.Option(help="default, irlbot or viuva-negra.")] = "default",
     frontier: Annotated[str | None, typer.Option(help="What orders the crawl: irlbot or sydney.")] = None,
@@ -62,27 +57,9 @@ def crawl(
     if allow_network:
         settings = replace(settings, {"network.allow": [*settings.network.allow, *allow_network]})
     from barkspider.cli.run import exit_code, run_crawl  # loads the kernels: not for a wrong option
-    from barkspider.engine import canonical_seeds
     from barkspider.url import split
 
-    starts = canonical_seeds(settings, read_seeds(urls or [], seeds))
+    starts = given_seeds(settings, urls or [], seeds, strict)
     folder = job or Path("jobs") / f"{split(starts[0]).host.strip('[]')}-{time.strftime('%Y%m%d-%H%M%S')}"
     title = f"barkspider: {starts[0]}" + (f" and {len(starts) - 1:,} more" if len(starts) > 1 else "")
     return exit_code(run_crawl(settings, starts, folder, json_, title), folder)
-
-
-def read_seeds(urls: list[str], file: Path | None) -> Iterator[tuple[str, str]]:
-    """Seeds from the command line and from a file, each with where it stands."""
-    yield from ((url, "") for url in urls)
-    if file is None:
-        return
-    try:
-        lines = file.read_text("utf-8-sig").splitlines()
-    except OSError as error:
-        raise UsageError(f"cannot read seeds file {file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"seeds file {file} is not UTF-8 text") from error
-    for number, line in enumerate(lines, start=1):
-        text = _COMMENT.sub("", line).strip()
-        if text:
-            yield text, f"{file}:{number}: "

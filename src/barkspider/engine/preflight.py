@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -22,10 +22,13 @@ _LEAST_CONNECTIONS = 32
 _CHECKED = 20  # seed hosts looked up: enough to meet a mistake, few enough not to wait for
 
 
-def canonical_seeds(settings: Settings, texts: Iterable[tuple[str, str]]) -> list[str]:
+def canonical_seeds(
+    settings: Settings, texts: Iterable[tuple[str, str]], left_out: Callable[[str], None] | None = None
+) -> list[str]:
     """Canonical URLs from texts, each once; `UsageError` for none, or for one that is no URL to crawl.
 
-    With each text comes where it was found, which is put before the complaint.
+    With each text comes where it was found, which is put before the complaint. If `left_out` is given, complaints
+    about texts that were found somewhere go there, and these texts are left out.
 
     >>> canonical_seeds(Settings(), [("HTTP://Example.org", ""), ("http://example.org/#top", "")])
     ['http://example.org/']
@@ -36,9 +39,10 @@ def canonical_seeds(settings: Settings, texts: Iterable[tuple[str, str]]) -> lis
         try:
             found[normalise(text)] = None
         except UrlError as error:
-            raise UsageError(
-                f"{where}{text[:200]!r} is not a URL to crawl ({error.reason}); write it like https://example.org/"
-            ) from error
+            complaint = f"{where}{text[:200]!r} is not a URL to crawl ({error.reason}); write it like https://example.org/"
+            if left_out is None or not where:
+                raise UsageError(complaint) from error
+            left_out(complaint)
     if not found:
         raise UsageError("nothing to crawl: give a URL, or a file of them with --seeds")
     return list(found)
