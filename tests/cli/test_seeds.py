@@ -14,6 +14,7 @@ from barkspider.core.load import replace
 from barkspider.core.settings import Settings
 from barkspider.engine import Job
 from barkspider.storage.env import Env
+from barkspider.synthweb import WebSpec, running_web
 from tests.cli.program import complaint, run
 
 # Nobody listens at port 9, and it is out of scope: such a crawl ends at once, without a page.
@@ -111,3 +112,16 @@ def test_comments_and_a_byte_order_mark(tmp_path: Path) -> None:
     seeds.write_bytes(b"\xef\xbb\xbfhttp://a.example/x#y # mine\n  # none\nhttp://b.example/\t# tab\n")
     found = [text for text, _ in read_seeds([], seeds)]
     assert found == ["http://a.example/x#y", "http://b.example/"]
+
+
+def test_a_seed_is_crawled_whatever_is_included(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with running_web(WebSpec(seed=2, pages=300, page_bytes=2_000)) as served:
+        chosen = {**served.settings(), "scope.include_paths": "/nowhere/", "memory": "64MB"}
+        options = [part for name, value in chosen.items() for part in ("--set", f"{name}={value}")]
+        assert run(monkeypatch, "crawl", served.web.seeds(1)[0], *options, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["pages"], told["discovered"]) == (1, 1)
+    assert told["out_of_scope"]["path"] > 0

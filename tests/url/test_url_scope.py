@@ -14,8 +14,8 @@ DOMAINS = Domains()
 SEEDS = ("http://www.example.com/start", "http://10.0.0.1:8080/")
 
 
-def refuses(url: str, depth: int = 1, redirect: bool = False, **scope: Any) -> str | None:
-    return ScopeRules(Scope(**scope), DOMAINS, SEEDS).refuses(url, split(url).host, depth, redirect)
+def refuses(url: str, depth: int = 1, **scope: Any) -> str | None:
+    return ScopeRules(Scope(**scope), DOMAINS, SEEDS).refuses(url, split(url).host, depth)
 
 
 @pytest.mark.parametrize(
@@ -94,11 +94,33 @@ def test_a_redirect_from_a_seed_takes_its_target_in(level: str) -> None:
     rules = ScopeRules(Scope(level=level, exclude_hosts=("bad.org",)), DOMAINS, SEEDS)
     target = "https://example.org/home"
     assert rules.refuses(target, "example.org", 0) == "scope"
-    assert rules.refuses(target, "example.org", 0, is_redirect_from_seed=True) is None
-    assert rules.refuses("http://bad.org/", "bad.org", 0, is_redirect_from_seed=True) == "host"
+    assert rules.refuses_seed(target) is None
+    assert rules.refuses_seed("http://bad.org/") == "host"
     rules.extend(target)
     assert rules.refuses(target, "example.org", 0) is None
     assert rules.refuses("http://example.net/", "example.net", 0) == "scope"
+
+
+@pytest.mark.parametrize(
+    ("scope", "reason"),
+    [
+        ({"include_paths": ("/news/",)}, None),
+        ({"include_extensions": ("pdf",)}, None),
+        ({"include_hosts": ("other.example",)}, None),
+        ({"include_domains": ("other.example",)}, None),
+        ({"exclude_paths": ("/start",)}, "path"),
+        ({"exclude_extensions": ("html",)}, "extension"),
+        ({"exclude_hosts": ("a.example",)}, "host"),
+        ({"exclude_domains": ("a.example",)}, "domain"),
+        ({"schemes": ("https",)}, "scheme"),
+        ({"ports": (8080,)}, "port"),
+    ],
+)
+def test_what_is_included_is_for_links_and_not_for_seeds(scope: dict[str, Any], reason: str | None) -> None:
+    seed = "http://a.example/start.html"
+    rules = ScopeRules(Scope(**scope), DOMAINS, [seed])
+    assert rules.refuses_seed(seed) == reason
+    assert rules.refuses("http://a.example/start2.html", "a.example", 1) is not None
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a.com/x", "a.com:80", "u@a.com"])

@@ -21,7 +21,7 @@ from barkspider.url import Domains, Keys, Normaliser, ScopeRules, parse, split
 
 _REMEMBERED = 100_000  # pages whose domains are known when their links come up: 15 MB
 _MOST_DEPTH = 65_535  # what the column of depths holds
-_SEED_REDIRECT = int(Flag.SEED | Flag.REDIRECT)  # plain numbers: arithmetic on flags is slow
+_SEED = int(Flag.SEED)  # a plain number: arithmetic on flags is slow
 
 
 class Links(NamedTuple):
@@ -72,7 +72,7 @@ class LinkMaker:
         self._place = place
 
     def seeds(self) -> UrlBatch:
-        """The seeds, those in scope."""
+        """The seeds, but those that are excluded."""
         return self.batch([self._in_scope(self._seeds, [0] * len(self._seeds), 0, int(Flag.SEED))])
 
     def seed_hosts(self) -> set[int]:
@@ -189,20 +189,23 @@ class LinkMaker:
 
     def _in_scope(self, urls: list[str], depths: list[int], hops: int, flags: int, parent: int = 0) -> Links:
         """The URLs that are in scope."""
-        scope, from_seed = self._scope, flags == _SEED_REDIRECT
+        scope = self._scope
         # The links of a page lie at a few origins: what depends on these alone is found once for each.
         places = [url[: url.find("/", 8)] for url in urls]
         known = {origin: self._place(origin) for origin in set(places)}
-        refused = {
-            origin: reason
-            for origin, (_, _, reason) in known.items()
-            if reason is not None and (reason != "scope" or not from_seed)
-        }
+        refused = {origin: reason for origin, (_, _, reason) in known.items() if reason is not None}
         deepest = max(depths, default=0)
-        if refused or scope.looks_at_urls or deepest > scope.most_depth:
+        reasons: list[str | None] = []
+        if flags & _SEED:
+            reasons = [scope.refuses_seed(url) for url in urls]
+        elif refused or scope.looks_at_urls or deepest > scope.most_depth:
+            reasons = [
+                refused.get(place) or scope.refuses_url(url, depth)
+                for url, place, depth in zip(urls, places, depths, strict=True)
+            ]
+        if any(reasons):
             chosen = []
-            for number, (url, place, depth) in enumerate(zip(urls, places, depths, strict=True)):
-                reason = refused.get(place) or scope.refuses_url(url, depth, from_seed)
+            for number, reason in enumerate(reasons):
                 if reason is None:
                     chosen.append(number)
                 else:

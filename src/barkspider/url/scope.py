@@ -110,21 +110,27 @@ class ScopeRules:
         elif self.scope.level == "domain":
             self._seed_hosts.add(self._domains.pay_level(host))
 
-    def refuses(self, url: str, host: str, depth: int, is_redirect_from_seed: bool = False) -> str | None:
+    def refuses(self, url: str, host: str, depth: int) -> str | None:
         """None when the canonical `url` on `host` is in scope, else why not.
 
         Reasons: `scheme`, `port`, `host`, `domain`, `scope` (the level), `path`, `extension`, `depth`.
-        A redirect from a seed is in scope whatever the level; exclusions hold for it too.
         """
-        reason = self.refuses_origin(origin(url), host)
-        if reason is not None and (reason != "scope" or not is_redirect_from_seed):
-            return reason
-        return self.refuses_url(url, depth, is_redirect_from_seed)
+        return self.refuses_origin(origin(url), host) or self.refuses_url(url, depth)
 
-    def refuses_url(self, url: str, depth: int, is_redirect_from_seed: bool = False) -> str | None:
+    def refuses_seed(self, url: str) -> str | None:
+        """As `refuses` for a seed, and for what one redirects to: the user asked for it, whatever the level is and
+        whatever is included. Schemes, ports and exclusions hold for it too."""
+        _, host, _, target = split(url)
+        return (
+            self._judge_door(origin(url))
+            or self._judge_host(host, asked_for=True)
+            or self._judge_target(target, asked_for=True)
+        )
+
+    def refuses_url(self, url: str, depth: int) -> str | None:
         """As `refuses`, when it is known that the origin of the URL is not refused."""
         if self.looks_at_urls:
-            if self._exact_urls and url not in self._seed_urls and not is_redirect_from_seed:
+            if self._exact_urls and url not in self._seed_urls:
                 return "scope"
             reason = self._judge_target(split(url).target)
             if reason is not None:
@@ -133,18 +139,27 @@ class ScopeRules:
 
     def refuses_origin(self, place: str, host: str) -> str | None:
         """Why nothing of an origin is in scope, or None. It holds until `extend` is called."""
+        return self._judge_door(place) or self._judge_host(host)
+
+    def _judge_door(self, place: str) -> str | None:
         if not place.startswith(self._prefixes):
             return "scheme"
         port = split(place + "/").port
         if port in OTHER_PROTOCOLS or (self._ports and port not in self._ports):
             return "port"
-        return self._judge_host(host)
+        return None
 
-    def _judge_host(self, host: str) -> str | None:
-        if host in self._exclude_hosts or (self._include_hosts and host not in self._include_hosts):
-            return "host"
+    def _judge_host(self, host: str, asked_for: bool = False) -> str | None:
         domain = self._domains.pay_level(host)
-        if domain in self._exclude_domains or (self._include_domains and domain not in self._include_domains):
+        if host in self._exclude_hosts:
+            return "host"
+        if domain in self._exclude_domains:
+            return "domain"
+        if asked_for:
+            return None
+        if self._include_hosts and host not in self._include_hosts:
+            return "host"
+        if self._include_domains and domain not in self._include_domains:
             return "domain"
         level = self.scope.level
         if level == "site":
@@ -153,11 +168,11 @@ class ScopeRules:
             return None if domain in self._seed_hosts else "scope"
         return None
 
-    def _judge_target(self, target: str) -> str | None:
+    def _judge_target(self, target: str, asked_for: bool = False) -> str | None:
         if self._looks_at_paths:
-            compared = comparable(target)
+            compared, included = comparable(target), [] if asked_for else self._include_paths
             if any(pattern.matches(compared) for pattern in self._exclude_paths) or (
-                self._include_paths and not any(pattern.matches(compared) for pattern in self._include_paths)
+                included and not any(pattern.matches(compared) for pattern in included)
             ):
                 return "path"
         if self._looks_at_extensions:
@@ -165,7 +180,7 @@ class ScopeRules:
             extension = name.rpartition(".")[2].lower() if "." in name else ""
             if extension and (
                 extension in self._exclude_extensions
-                or (self._include_extensions and extension not in self._include_extensions)
+                or (self._include_extensions and not asked_for and extension not in self._include_extensions)
             ):
                 return "extension"
         return None
