@@ -212,7 +212,7 @@ def _describe(page: _Page, facts: Facts, links: UrlBatch = NO_URLS) -> tuple[flo
             notes = []
             for number, (row, one) in enumerate(given[start : start + _HARVEST]):
                 notes.append(archive.describe_page(row, one, stored, "page", facts))
-                linking = archive.describe_links(row) if len(links) else None
+                linking = archive.describe_links(row, facts.links or ()) if len(links) else None
                 if linking is not None:
                     place = {"first": number * len(links), "count": len(links)}
                     notes.append(Note(linking.table, linking.row | place))

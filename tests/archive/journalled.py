@@ -59,9 +59,11 @@ def describe(
 ) -> list[Note]:
     """Keep a page and say what the engine says of one; its links are the first of their harvest."""
     notes = [archive.describe_page(row, fetched, archive.keep_page(fetched), outcome, facts, **more)]
-    linking = archive.describe_links(row, anchors)
-    if facts.links is not None and linking is not None:
-        notes.append(Note(linking.table, linking.row | {"first": 0, "count": len(facts.links)}))
+    if facts.links is not None:
+        texts = {url.decode(): text for url, text in zip(facts.links, anchors or (), strict=False) if text}
+        linking = archive.describe_links(row, facts.links, anchors=texts)
+        if linking is not None:
+            notes.append(Note(linking.table, linking.row | {"first": 0, "count": len(facts.links)}))
     return notes
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from barkspider import open_job
-from barkspider.archive import open_table
+from barkspider.archive import open_table, schemas
 from barkspider.archive.schemas import SCHEMAS
 from barkspider.archive.verify import DAMAGE, Checked, verify_archive
 from barkspider.engine import verify_job
@@ -21,6 +21,7 @@ from tests.cli.program import run
 DATA = Path(__file__).parents[1] / "data"
 ADDED = {"pages": pa.field("mood", pa.string()), "links": pa.field("weight", pa.float64())}
 VERSION = "barkspider.archive.tables.VERSION"
+PRESENT, NEXT = dict(SCHEMAS), schemas.VERSION + 1
 
 
 @pytest.fixture
@@ -29,15 +30,24 @@ def older(tmp_path: Path) -> Path:
 
 
 def grow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a version 2 would be: one more column in two tables."""
+    """What the next version would be: one more column in two tables."""
     for name, field in ADDED.items():
         monkeypatch.setitem(SCHEMAS, name, SCHEMAS[name].append(field))
-    monkeypatch.setattr(VERSION, 2)
+    monkeypatch.setattr(VERSION, NEXT)
 
 
 def as_written(job: Path, name: str) -> pa.Table:
     """The rows of a table by another reader; its files hold them in order."""
     return pa.concat_tables(map(pq.read_table, sorted((job / "archive" / "tables" / name).iterdir())))
+
+
+def as_now(job: Path, name: str) -> pa.Table:
+    """The same with the columns of today."""
+    rows = as_written(job, name)
+    for field in PRESENT[name]:
+        if field.name not in rows.schema.names:
+            rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+    return rows
 
 
 def grown(rows: pa.Table, name: str, value: object) -> pa.Table:
@@ -57,7 +67,7 @@ def test_all_rows_of_an_older_job_are_there_and_what_was_added_is_null(
     grow(monkeypatch)
     job = open_job(DATA / kept)
     for name, field in ADDED.items():
-        expected = as_written(job.path, name)
+        expected = as_now(job.path, name)
         found = job.table(name)
         assert found.num_rows == expected.num_rows > 0
         assert found.schema.equals(SCHEMAS[name])
@@ -101,9 +111,9 @@ def test_old_files_are_merged_with_new_ones_into_a_file_of_the_present_columns(
     job, checked = open_job(older), Checked()
     for (name, field), value in zip(ADDED.items(), ("calm", 0.5), strict=True):
         table = open_table(Env(), job.archive, name)
-        before = as_written(older, name)
+        before = as_now(older, name)
         table.write(grown(before, name, value))
-        assert [version(path) for path in table.files()] == [None, b"2"]
+        assert [version(path) for path in table.files()] == [None, b"%d" % NEXT]
         for merged in (False, True):
             if merged:
                 table.compact()
@@ -119,14 +129,14 @@ def test_old_files_are_merged_with_new_ones_into_a_file_of_the_present_columns(
             assert list(verify_archive(Env(), job.archive, checked)) == []
         (path,) = table.files()
         assert pq.read_schema(path).equals(SCHEMAS[name])
-        assert version(path) == b"2"
+        assert version(path) == b"%d" % NEXT
     assert checked.rows > 4 * 100
 
 
 def test_a_file_of_a_later_version_is_read_and_left_as_it_is(
     older: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job, before = open_job(older), as_written(older, "pages")
+    job, before = open_job(older), as_now(older, "pages")
     with monkeypatch.context() as later:
         grow(later)
         open_table(Env(), job.archive, "pages").write(grown(before, "pages", "calm"))
@@ -138,7 +148,7 @@ def test_a_file_of_a_later_version_is_read_and_left_as_it_is(
         assert job.query("SELECT count(*) AS n FROM pages").to_pylist() == [{"n": 19}]
         assert list(verify_archive(Env(), job.archive)) == []
         table.compact()
-    assert [version(path) for path in table.files()] == [None, b"2", b"1"]
+    assert [version(path) for path in table.files()] == [None, b"%d" % NEXT, b"%d" % (NEXT - 1)]
     assert pq.read_table(table.files()[1])["mood"].to_pylist() == ["calm", "calm"]
 
 
@@ -155,11 +165,11 @@ def test_columns_that_do_not_belong_to_the_version_of_a_file_are_damage(
         return [problem.what for problem in verify_archive(Env(), older / "archive")]
 
     whole = table.read()
-    assert complaints(rows, "1") == complaints(whole, "2") == []
-    assert complaints(whole.append_column("more", pa.nulls(len(rows), pa.int8())), "3") == []
+    assert complaints(rows, "1") == complaints(whole, str(NEXT)) == []
+    assert complaints(whole.append_column("more", pa.nulls(len(rows), pa.int8())), str(NEXT + 1)) == []
     for columns, said in (
-        (rows, "2"),
-        (rows, "3"),
+        (rows, str(NEXT)),
+        (rows, str(NEXT + 1)),
         (rows.select([1, 0]), "1"),
         (whole.append_column("more", whole["anchor"]), "1"),
     ):

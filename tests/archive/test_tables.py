@@ -20,6 +20,7 @@ from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
 from barkspider.core.settings import Archive
 from barkspider.storage.env import Env
+from barkspider.url import Keys
 from tests.storage.faulty import FaultyEnv
 
 SCHEMA = pa.schema([("n", pa.int32()), ("url", pa.string())])
@@ -194,7 +195,7 @@ def test_links_get_the_domains_of_both_ends(tmp_path: Path) -> None:
             "anchors": [None, "B’s own", None],
         },
         {"source": 12, "source_domain": "home.net", "first": 3, "count": 0},
-        {"source": 13, "source_domain": "other.net", "first": 4, "count": 1},
+        {"source": 13, "source_domain": "other.net", "first": 4, "count": 1, "outside": ["http://c.net/"]},
     ]
     with ThreadPoolExecutor(1) as pool:
         table = TableFolder(Env(), tmp_path / "links", SCHEMAS["links"])
@@ -204,7 +205,7 @@ def test_links_get_the_domains_of_both_ends(tmp_path: Path) -> None:
             asked.append(url)
             return ".".join(url.split("/")[2].split(".")[-2:])
 
-        buffer = LinkBuffer(table, Archive(), pool, domain_of)
+        buffer = LinkBuffer(table, Archive(), pool, domain_of, Keys(7))
         # A page whose links count, but not for the table, lies between the two.
         harvest = UrlBatch.join([links, links.slice(0, 1), links.slice(1, 2)])
         buffer.add_links(as_batch(LINKING_SCHEMA, linking), harvest)
@@ -213,12 +214,13 @@ def test_links_get_the_domains_of_both_ends(tmp_path: Path) -> None:
         buffer.wait()
     found = [tuple(row.values()) for row in table.read().to_pylist()]
     assert found == [
-        (11, 5, "home.net", "example.com", urls[0].decode(), None),
-        (11, 6, "home.net", "example.org", urls[1].decode(), "B’s own"),
-        (11, 7, "home.net", "example.com", urls[2].decode(), None),
-        (13, 6, "other.net", "example.org", urls[1].decode(), None),
+        (11, 5, "home.net", "example.com", urls[0].decode(), None, True),
+        (11, 6, "home.net", "example.org", urls[1].decode(), "B’s own", True),
+        (11, 7, "home.net", "example.com", urls[2].decode(), None, True),
+        (13, 6, "other.net", "example.org", urls[1].decode(), None, True),
+        (13, Keys(7).of("http://c.net/"), "other.net", "c.net", "http://c.net/", None, False),
     ]
-    assert len(asked) == 2
+    assert len(asked) == 3
 
 
 @settings(max_examples=200)

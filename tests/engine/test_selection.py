@@ -108,3 +108,23 @@ def test_requisites_and_texts_of_links_are_kept_when_asked_for(port: int, tmp_pa
     assert [row["anchor"] for row in anchors] == ["en", "mais", "more", "pt"]
     marks = job.query("SELECT count(simhash) AS n FROM pages").to_pylist()
     assert marks == [{"n": len(PAGES)}]
+
+
+def test_links_that_leave_the_scope_are_in_the_table_and_are_not_fetched(
+    port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaving = (
+        '<a href="http://elsewhere.example/x">away</a><a href="mailto:a@b">no URL</a><a href=/pt>here</a>'
+    )
+    monkeypatch.setitem(PAGES, "/", leaving)
+    kept, _ = run(port, tmp_path / "job", "scope.level=domain", "page.anchors=true", "seed=7")
+    assert kept == {"/", "/pt", "/pt2"}
+    found = open_job(tmp_path / "job").query(
+        "SELECT target_url, target_domain, anchor, in_scope FROM links WHERE source_domain = '127.0.0.1' ORDER BY 4, 1"
+    )
+    rows = [tuple(row.values()) for row in found.to_pylist()]
+    assert rows[0] == ("http://elsewhere.example/x", "elsewhere.example", "away", False)
+    assert [row[3] for row in rows] == [False, True, True]
+    assert rows[1][0].endswith("/pt")
+    domains = open_job(tmp_path / "job").query("SELECT domain, links_in FROM domains WHERE pages = 0")
+    assert domains.to_pylist() == [{"domain": "elsewhere.example", "links_in": 1}]

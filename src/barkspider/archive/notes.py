@@ -17,7 +17,7 @@ import pyarrow as pa
 from barkspider.archive.schemas import SCHEMAS
 
 # Whose links go into the table `links`: `count` of a harvest's links from the number `first` on belong to the page
-# `source`; `anchors` are their texts, if these were asked for.
+# `source`, and those `outside` of scope; `anchors` are their texts, if these were asked for.
 LINKING = "linking"
 LINKING_SCHEMA = pa.schema(
     [
@@ -26,6 +26,8 @@ LINKING_SCHEMA = pa.schema(
         ("first", pa.uint32()),
         ("count", pa.uint32()),
         ("anchors", pa.list_(pa.string())),
+        ("outside", pa.list_(pa.string())),
+        ("outside_anchors", pa.list_(pa.string())),
     ]
 )
 

@@ -8,10 +8,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from barkspider.archive.tables import TableFolder
 from barkspider.core.batch import UrlBatch
 from barkspider.core.settings import Archive
+from barkspider.url import Keys
 
 
 class RowBuffer:
@@ -78,42 +80,57 @@ class LinkBuffer(RowBuffer):
         settings: Archive,
         pool: ThreadPoolExecutor,
         domain_of: Callable[[str], str],
+        keys: Keys,
     ) -> None:
         super().__init__(table, settings, pool)
-        self._domain_of = domain_of
+        self._domain_of, self._keys = domain_of, keys
 
     def add_links(self, linking: pa.RecordBatch, links: UrlBatch) -> None:
         """Add the links of some pages; `linking` says whose they are (`notes.LINKING`)."""
         counts = linking["count"].to_numpy()
-        if not counts.sum():
-            return
         pages = np.repeat(np.arange(len(linking)), counts)
         within = np.arange(len(pages)) - np.repeat(np.cumsum(counts) - counts, counts)
         chosen = linking["first"].to_numpy()[pages] + within
         if len(chosen) < len(links):
             links = links.take(chosen)
         urls = links.url.to_arrow().cast(pa.string())
-        self.add(
-            pa.RecordBatch.from_arrays(
-                [
-                    linking["source"].take(pages),
-                    pa.array(links.key),
-                    linking["source_domain"].take(pages),
-                    self._domains(links.pld_key, urls),
-                    urls,
-                    _anchors(linking["anchors"], counts),
-                ],
-                schema=self._table.schema,
-            )
-        )
+        domains = self._domains(links.pld_key, urls)
+        self._add(linking, pages, links.key, domains, urls, _texts(linking["anchors"], counts), True)
+        counts = pc.fill_null(pc.list_value_length(linking["outside"]), 0).to_numpy()
+        pages, urls = np.repeat(np.arange(len(linking)), counts), linking["outside"].flatten()
+        names = urls.to_pylist()
+        keys = self._keys.column(name.encode() for name in names)
+        domains = pa.array(map(self._domain_of, names), pa.string())
+        self._add(linking, pages, keys, domains, urls, _texts(linking["outside_anchors"], counts), False)
+
+    def _add(
+        self,
+        linking: pa.RecordBatch,
+        pages: npt.NDArray[np.int64],
+        targets: npt.NDArray[np.uint64],
+        domains: pa.StringArray,
+        urls: pa.StringArray,
+        anchors: pa.StringArray,
+        in_scope: bool,
+    ) -> None:
+        columns = [
+            linking["source"].take(pages),
+            pa.array(targets),
+            linking["source_domain"].take(pages),
+            domains,
+            urls,
+            anchors,
+            pa.repeat(in_scope, len(pages)),
+        ]
+        self.add(pa.RecordBatch.from_arrays(columns, schema=self._table.schema))
 
     def _domains(self, keys: npt.NDArray[np.uint64], urls: pa.StringArray) -> pa.StringArray:
         _, first, which = np.unique(keys, return_index=True, return_inverse=True)
         names = [self._domain_of(urls[place].as_py()) for place in first.tolist()]
-        return pa.array(names).take(pa.array(which))
+        return pa.array(names, pa.string()).take(pa.array(which))
 
 
-def _anchors(texts: pa.ListArray, counts: npt.NDArray[np.uint32]) -> pa.StringArray:
+def _texts(texts: pa.ListArray, counts: npt.NDArray[np.int64]) -> pa.StringArray:
     """The texts of all links one behind the other; null where a page has none."""
     if texts.null_count == len(texts):
         return pa.nulls(int(counts.sum()), pa.string())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-VERSION = 1  # of the columns of all tables together; every file has the one it was written with
+VERSION = 2  # of the columns of all tables together; every file has the one it was written with
 
 _TIME = pa.timestamp("us")  # in UTC; without a zone, which readers would each show in another way
 _URL = [
@@ -73,6 +73,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("target_domain", pa.string()),
             ("target_url", pa.string()),
             ("anchor", pa.string()),
+            ("in_scope", pa.bool_()),
         ]
     ),
     "robots": pa.schema([("origin", pa.string()), *_URL, *_FETCH, *_RECORD]),

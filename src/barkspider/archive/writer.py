@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -22,7 +23,9 @@ from barkspider.core.errors import StorageError
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.storage.env import Env
-from barkspider.url import Domains, is_address, split
+from barkspider.url import Domains, Keys, is_address, split
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class Fetched(NamedTuple):
@@ -107,7 +110,9 @@ class ArchiveWriter:
         # One thread, so that each table has one writer; it runs only while there is something to write.
         self._pool = ThreadPoolExecutor(1, "tables")
         self._rows = {name: RowBuffer(self._table(name), self._settings, self._pool) for name in _ROW_TABLES}
-        self._links = LinkBuffer(self._table("links"), self._settings, self._pool, self._domain_of)
+        self._links = LinkBuffer(
+            self._table("links"), self._settings, self._pool, self._domain_of, Keys(settings.seed)
+        )
         # The last write of each table; None: nothing was ever committed, so nobody can go back to it.
         self._committed = recovered.tables if recovered else None
         self._prepared: dict[str, int] = {}
@@ -164,15 +169,28 @@ class ArchiveWriter:
             },
         )
 
-    def describe_links(self, row: UrlRow, anchors: Sequence[str | None] | None = None) -> Note | None:
-        """That the links of a page, with these texts, belong into the table `links`; None if there is no such table.
-
-        Where they lie among the links of the harvest (`first`, `count`) is for the caller to add.
-        """
+    def describe_links(
+        self,
+        row: UrlRow,
+        links: Sequence[bytes],
+        outside: Sequence[str] = (),
+        anchors: Mapping[str, str] = _NONE,
+    ) -> Note | None:
+        """That the links of a page, those `outside` of scope too, belong into the table `links`; None if there is no such
+        table. `anchors` are texts of links by URL. Where the links lie among those of the harvest (`first`, `count`) is
+        for the caller to add."""
         if not self._settings.links:
             return None
-        domain = self._domain_of(row.url.decode())
-        return Note(LINKING, {"source": row.key, "source_domain": domain, "anchors": anchors})
+        return Note(
+            LINKING,
+            {
+                "source": row.key,
+                "source_domain": self._domain_of(row.url.decode()),
+                "anchors": [anchors.get(url.decode()) for url in links] if anchors else None,
+                "outside": outside or None,
+                "outside_anchors": [anchors.get(url) for url in outside] if anchors and outside else None,
+            },
+        )
 
     def keep_robots(self, origin: str, fetched: Fetched, outcome: str, redirect: str = "") -> Note:
         """Write the exchange of a robots.txt of this origin; what is to be said of it in the table `robots`."""

@@ -64,7 +64,7 @@ def export(
     if json_:
         print(json.dumps({"output": str(output), **written}))
     if written.get("edges") == 0:
-        note = "no link from one domain to another was found, so the graph is empty; crawl with --scope web for more"
+        note = "no link from one domain to another was found, so the graph is empty"
         typer.echo(f"barkspider: {note}", err=True)
     return 0
 

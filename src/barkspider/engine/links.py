@@ -25,7 +25,10 @@ _SEED = int(Flag.SEED)  # a plain number: arithmetic on flags is slow
 
 
 class Links(NamedTuple):
-    """URLs that were found together, in scope, with the keys of their hosts and domains: not yet rows of a batch."""
+    """URLs that were found together, in scope, with the keys of their hosts and domains: not yet rows of a batch.
+
+    `outside` are those that are not in scope.
+    """
 
     urls: list[bytes]
     hosts: list[int]
@@ -34,6 +37,7 @@ class Links(NamedTuple):
     hops: int
     flags: int
     parent: int
+    outside: list[str]
 
 
 class LinkMaker:
@@ -188,7 +192,7 @@ class LinkMaker:
         self.extended.append(url)
 
     def _in_scope(self, urls: list[str], depths: list[int], hops: int, flags: int, parent: int = 0) -> Links:
-        """The URLs that are in scope."""
+        """The URLs that are in scope, and the others."""
         scope = self._scope
         # The links of a page lie at a few origins: what depends on these alone is found once for each.
         places = [url[: url.find("/", 8)] for url in urls]
@@ -203,6 +207,7 @@ class LinkMaker:
                 refused.get(place) or scope.refuses_url(url, depth)
                 for url, place, depth in zip(urls, places, depths, strict=True)
             ]
+        outside: list[str] = []
         if any(reasons):
             chosen = []
             for number, reason in enumerate(reasons):
@@ -210,13 +215,14 @@ class LinkMaker:
                     chosen.append(number)
                 else:
                     self.refused[reason] += 1
+                    outside.append(urls[number])
             urls, places = [urls[k] for k in chosen], [places[k] for k in chosen]
             depths = [depths[k] for k in chosen]
         texts = "\n".join(urls).encode().split(b"\n") if urls else []
         hosts, domains = [known[place][0] for place in places], [known[place][1] for place in places]
         if deepest > _MOST_DEPTH:
             depths = [min(depth, _MOST_DEPTH) for depth in depths]
-        return Links(texts, hosts, domains, depths, hops, flags, parent)
+        return Links(texts, hosts, domains, depths, hops, flags, parent, outside)
 
 
 def _column(parts: Iterable[list[int]], count: int) -> npt.NDArray[np.uint64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from barkspider.archive import ArchiveWriter, Facts, Fetched, Note, Original, error_note
@@ -41,12 +41,12 @@ def max_age(cache_control: Iterable[str]) -> float | None:
 
 
 class _Content(NamedTuple):
-    """What reading a page has shown, what was decided about it, and its links with their texts, if these count."""
+    """What reading a page has shown, what was decided about it, its links, if these count, and the texts of links."""
 
     facts: Facts
     verdict: Verdict
     links: list[Links] | None
-    anchors: list[str | None] | None
+    anchors: Mapping[str, str]
 
 
 class Reader:
@@ -132,9 +132,10 @@ class Reader:
             return Reaped(outcome, links, notes)
         stored = self._archive.keep_page(fetched, original)
         notes.append(self._archive.describe_page(asked.row, fetched, stored, exchange.outcome, facts))
-        linking = None if links is None else self._archive.describe_links(asked.row, anchors)
-        if linking is not None:
-            notes.append(linking)
+        if links is not None:
+            outside = [url for part in links for url in part.outside]
+            linking = self._archive.describe_links(asked.row, facts.links or (), outside, anchors)
+            notes += [linking] if linking is not None else []
         return Reaped(outcome, links, notes)
 
     def robots(self, asked: FetchRobots, response: Response) -> Reaped:
@@ -220,14 +221,11 @@ class Reader:
             page.body_cut,
         )
         if not (page.follow and verdict.follow and (page.links or page.requisites)):
-            return _Content(facts, verdict, None, None)
+            return _Content(facts, verdict, None, {})
         self._tally.links += len(page.links) + len(page.requisites)
         links = self._links.links(page.links, page.base, asked.row, page.requisites)
         urls = [url for part in links for url in part.urls]
-        anchors = None
-        if page.anchors:
-            texts = self._links.anchors(page.anchors, page.base)
-            anchors = [texts.get(url.decode()) for url in urls]
+        anchors = self._links.anchors(page.anchors, page.base) if page.anchors else {}
         return _Content(facts._replace(links=urls), verdict, links, anchors)
 
     def _note_failure(self, asked: FetchPage, error: str) -> None:
