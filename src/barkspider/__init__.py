@@ -15,7 +15,10 @@ docs/architecture.md tells how it works inside.
 """
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from barkspider.core.kernel_cache import ensure_kernel_cache
 
 if TYPE_CHECKING:
     from barkspider.core.errors import (
@@ -45,6 +48,8 @@ __all__ = [
     "load_settings",
     "open_job",
 ]
+
+ensure_kernel_cache(Path(__file__).parent)  # before anything that has kernels
 
 _ROOMS = {
     "Settings": "core.settings",

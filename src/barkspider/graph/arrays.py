@@ -23,6 +23,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 _MAGIC, _VERSION = b"BARKarry", 1
 _TAIL = struct.Struct("<8sQQ")  # type of an item, number of items, checksum of all before it but the items
+KEYS = "<u8"  # the kind of an array of keys of domains
 PIECE = 1 << 17  # bytes; a multiple of every item's size
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from barkspider.graph.arrays import ArrayFile, ArrayWriter, Traffic
+from barkspider.graph.arrays import KEYS, ArrayFile, ArrayWriter, Traffic
 from barkspider.graph.build import build_graph
 from barkspider.graph.sorting import Sorter
 from barkspider.graph.store import Graph
@@ -19,7 +19,6 @@ from barkspider.storage.env import Env
 Keys: TypeAlias = npt.NDArray[np.uint64]
 Scan: TypeAlias = Callable[[], Iterator[tuple[Keys, Any]]]
 
-KEYS = "<u8"
 _NUMBERS = "<u4"
 _ROWS = 1 << 16  # edges at a time
 

@@ -28,9 +28,7 @@ import numpy.typing as npt
 from barkspider.core.errors import StorageError, UsageError
 from barkspider.frontier.budget.redirects import NO_LEADS, Leads, Redirects
 from barkspider.graph.aliases import Aliases
-from barkspider.graph.arrays import ArrayFile, ArrayWriter, Traffic
-from barkspider.graph.external import Work, top_supporters
-from barkspider.graph.keyed import KEYS, build_keyed
+from barkspider.graph.arrays import KEYS, ArrayFile, ArrayWriter, Traffic
 from barkspider.storage.env import Env
 from barkspider.storage.store.log import Log
 
@@ -246,6 +244,10 @@ class Reputation:
             for rows in self._log.read(end):
                 sources, targets = np.ascontiguousarray(rows.T)
                 yield aliases(sources), aliases(targets)
+
+        # Here, in the thread that ranks: the kernels of graphs are for nobody else, and take seconds to compile.
+        from barkspider.graph.external import Work, top_supporters
+        from barkspider.graph.keyed import build_keyed
 
         graph, _ = build_keyed(self._env, self._scratch, scan, memory, self._watch)
         share, largest = sample_share(graph.nodes, graph.edges, memory), 0

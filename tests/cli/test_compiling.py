@@ -1,0 +1,79 @@
+"""The first start on a machine: kernels are compiled, people are told, and there is always a place to keep them."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+import pytest
+from numba.core import event
+
+from barkspider.cli.compiling import announce
+from barkspider.core import kernel_cache
+from barkspider.core.kernel_cache import ensure_kernel_cache
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def compile_two(stream: io.StringIO, *arguments: str) -> str:
+    """What is written while two kernels are compiled, the first with another one inside."""
+    listeners = event._registered["numba:compile"]
+    before = list(listeners)
+    announce(arguments, stream)
+    try:
+        with event.trigger_event("numba:compile"), event.trigger_event("numba:compile"):
+            pass
+        with event.trigger_event("numba:compile"):
+            pass
+    finally:
+        listeners[:] = before
+    return stream.getvalue()
+
+
+def test_a_terminal_shows_how_far_it_is_and_a_log_one_line() -> None:
+    shown = compile_two(Terminal(), "crawl", "http://a.example/")
+    assert [part.partition("once: ")[2] for part in shown.split("\r") if "once" in part] == [
+        "0 are done …\x1b[K",
+        "1 are done …\x1b[K",
+    ]
+    assert shown.endswith("\r\x1b[K")
+    assert compile_two(io.StringIO(), "query", "job").count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [(), ("--version",), ("status", "job"), ("crawl", "--help")])
+def test_commands_without_kernels_do_not_wait_for_the_compiler(arguments: tuple[str, ...]) -> None:
+    assert compile_two(io.StringIO(), *arguments) == ""
+
+
+def test_kernels_have_a_private_place_where_nothing_else_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ensure_kernel_cache(Path(kernel_cache.__file__).parents[1])
+    assert "NUMBA_CACHE_DIR" not in os.environ  # beside the package
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    places = []
+    for _ in range(2):
+        monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+        ensure_kernel_cache(tmp_path / "package")
+        places.append(Path(os.environ["NUMBA_CACHE_DIR"]))
+    assert places[0] == places[1]
+    assert stat.S_IMODE(places[0].stat().st_mode) == 0o700
+    places[0].chmod(0o777)  # somebody else may have put something there
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
+    ensure_kernel_cache(tmp_path / "package")
+    other = Path(os.environ["NUMBA_CACHE_DIR"])
+    assert other not in places
+    assert stat.S_IMODE(other.stat().st_mode) == 0o700
+    ensure_kernel_cache(tmp_path / "package")
+    assert Path(os.environ["NUMBA_CACHE_DIR"]) == other  # what is set stays
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
