@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -84,6 +85,20 @@ def test_an_answer_as_json_csv_and_table(
     assert "\x1b[31m" not in table
     assert "\\x1b[31m[bold]" in table
     assert "x[red]" in table
+
+
+def test_rows_that_are_wider_than_the_terminal_stand_upright(
+    job: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(monkeypatch, "query", job, "SELECT * FROM pages ORDER BY url LIMIT 2") == 0
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[:2] for line in lines if line.startswith("row ")] == [["row", "1"], ["row", "2"]]
+    assert any(re.fullmatch(r"fetch_status +200 *", line) for line in lines)
+    assert run(monkeypatch, "query", job, "SELECT count(*) AS n FROM pages") == 0
+    assert "│ 5 │" in re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
 
 
 def test_a_page_with_what_is_known_its_body_and_its_bytes(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import signal
 import socket
 import threading
@@ -12,9 +14,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from barkspider.cli import run as running
+from barkspider.core.events import Counters
 from barkspider.engine import ask
+from barkspider.engine.statistics import Problem, Tally
 from tests.cli.program import run
 from tests.cli.test_runs import end, start
 
@@ -101,6 +106,20 @@ def test_ctrl_c_leaves_the_problems_in_the_summary(dead: str, tmp_path: Path) ->
             code, output, _ = end(process)
     assert code == 0
     assert "127.0.0.1: robots.txt connect_failed" in output
+
+
+def test_the_live_view_shows_problems_and_why_a_crawl_pauses(dead: str) -> None:
+    problems = (Problem("127.0.0.1", "robots", "connect_failed", 2),)
+    gauges = {"seen": 1, "largest": 1, "primary": 1, "secondary": 0, "hosts": 1}
+    now = Tally().statistics(60.0, Counters(discovered=1, queued=1), gauges, "", problems)
+    console = Console(file=io.StringIO(), width=100)
+    console.print(running.picture(now, f"barkspider: {dead}", 0.0, "paused (disk)"))
+    console.print(running.picture(now, "barkspider", 0.0, "running"))
+    assert isinstance(console.file, io.StringIO)
+    first, second = re.split(r"barkspider *\n", console.file.getvalue())
+    assert f"{dead}: paused (disk)" in first
+    assert "paused" not in second
+    assert "problem  127.0.0.1: robots.txt connect_failed (2 times)" in second
 
 
 class _Answers(BaseHTTPRequestHandler):

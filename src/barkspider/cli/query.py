@@ -16,6 +16,7 @@ from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from rich.console import Console
 
 
 def query(
@@ -73,6 +74,8 @@ def _print(answer: pa.Table) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
+    wide = Console(width=10_000)  # nobody reads over the width of a file or a pipe: rows stay whole there
     table = Table()
     for name in answer.column_names:
         numbers = str(answer.schema.field(name).type).startswith(
@@ -81,9 +84,24 @@ def _print(answer: pa.Table) -> None:
         table.add_column(Text(printable(name)), justify="right" if numbers else "left", overflow="fold")
     for row in zip(*(column.to_pylist() for column in answer.columns), strict=True):
         table.add_row(*(Text(printable(value)) for value in row))
-    console = Console()
-    # Nobody reads over the width of a file or a pipe: rows stay whole there.
-    Console(width=console.width if console.is_terminal else 10_000).print(table)
+    if console.is_terminal and wide.measure(table).maximum > console.width:
+        _print_upright(console, answer)
+    else:
+        wide.print(table)
+
+
+def _print_upright(console: Console, answer: pa.Table) -> None:
+    """Rows that are wider than the terminal: a line for each of their columns, long values over several."""
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = zip(*(column.to_pylist() for column in answer.columns), strict=True)
+    for number, row in enumerate(rows, 1):
+        lines = Table.grid(padding=(0, 2))
+        for name, value in zip(answer.column_names, row, strict=True):
+            lines.add_row(Text(printable(name), style="bold"), Text(printable(value), overflow="fold"))
+        console.rule(f"row {number:,}", align="left")
+        console.print(lines)
 
 
 def printable(value: Any) -> str:

@@ -131,7 +131,7 @@ async def _watch(crawl: Crawl, running: asyncio.Task[Statistics], title: str, co
             recent.append((time.monotonic(), now.pages))
             (start, before), (end, after) = recent[0], recent[-1]
             rate = (after - before) / (end - start) if end > start else 0.0
-            live.update(picture(now, title, rate))
+            live.update(picture(now, title, rate, crawl.state()))
             await asyncio.wait([running], timeout=0.25)
 
 
@@ -148,8 +148,9 @@ def progress(now: Statistics, state: str) -> str:
     return "; last problem: ".join([line, *_problems(now)[-1:]])
 
 
-def picture(now: Statistics, title: str, rate: float) -> Group:
+def picture(now: Statistics, title: str, rate: float, state: str) -> Group:
     """The crawl at this moment, for a terminal."""
+    title += "" if state == "running" else f": {state}"
     table = Table.grid(padding=(0, 3))
     gauges = now.gauges
     table.add_row("pages", f"{now.pages:,}", "rate", f"{rate:,.0f} pages/s", "time", f"{now.seconds:.0f} s")
