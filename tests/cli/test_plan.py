@@ -13,6 +13,7 @@ from barkspider.core.load import dump_settings, load_settings
 from barkspider.core.settings import Settings
 from barkspider.engine.statistics import Statistics
 from tests.cli import program
+from tests.engine.serving import serving
 from tests.model.real_drum import counted
 
 
@@ -146,6 +147,16 @@ def test_a_plan_from_a_crawl_takes_what_it_measured(
     text = capsys.readouterr().out
     assert "at 7 pages/s" in text
     assert "Measured on 10,000 pages" in text
+
+
+def test_a_plan_from_a_crawl_that_runs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    job = make_job(tmp_path / "job")
+    now = {"state": "running", **STATISTICS, "pages_per_second": 7.0}
+    with serving(job, lambda command, details: now if command == "status" else {}):
+        assert run(monkeypatch, "--from", job, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["parameters"]["rate"] == 7
 
 
 def test_a_crawl_of_chosen_sites_meets_no_further_domains(

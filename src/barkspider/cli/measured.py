@@ -1,4 +1,4 @@
-"""What a finished crawl measured, for `barkspider plan --from JOB`."""
+"""What a crawl measured, for `barkspider plan --from JOB`; it may still be running."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 from barkspider.core.errors import JobError
 from barkspider.core.load import load_settings
+from barkspider.engine.control import ask
 from barkspider.model.irlbot import drum_bytes
 from barkspider.storage.drum.counters import Counters
 
@@ -39,14 +40,14 @@ class Measured:
 
 
 def measure(job: Path, pages: float) -> Measured:
-    """Read the last `ended` event of JOB/log.jsonl, JOB/settings.toml and the size of JOB/archive, for a crawl of so
-    many `pages`.
+    """Read the last `ended` event of JOB/log.jsonl, or what a crawl that runs says of itself, JOB/settings.toml and the
+    size of JOB/archive, for a crawl of so many `pages`.
 
     Where the crawl kept its URLs in DRUMs, the event has their counters (`storage.counters`, as a dict) under the key
     `drum`, by name; URLseen is `seen`. Then b is measured, and the bytes that it moved can be predicted from its
     merges and the hits of its front set. Hosts stand for domains; budgets are not measured.
     """
-    ended = _last_ended(job)
+    ended = _running(job) or _last_ended(job)
     fetched = ended["pages"]
     if not fetched:
         raise JobError(f"the crawl in {job} got no page; there is nothing to plan from")
@@ -62,7 +63,7 @@ def measure(job: Path, pages: float) -> Measured:
         "domains": _domains(job, fetched, ended["gauges"].get("hosts") or 1, pages),
         "known": 0.0,
     }
-    kept = sum(path.stat().st_size for path in (job / "archive").rglob("*") if path.is_file())
+    kept = sum(map(_size, (job / "archive").rglob("*")))
     if kept:  # closed archives may have been moved away
         parameters["compression"] = ended["bytes"] / kept
     seen = ended.get("drum", {}).get("seen")
@@ -107,6 +108,19 @@ def _domains(job: Path, fetched: int, hosts: int, pages: float) -> float:
         return float(hosts)
     power = math.log(max(_IRLBOT_DOMAINS / hosts, 1)) / math.log(_IRLBOT_PAGES / fetched)
     return float(hosts * (max(pages, fetched) / fetched) ** min(power, 1.0))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except FileNotFoundError:  # a crawl that runs gives its files other names
+        return 0
+
+
+def _running(job: Path) -> dict[str, Any] | None:
+    """The statistics of the crawl that runs in a job's folder, if one does."""
+    found = ask(job, "status") if job.is_dir() else None
+    return found if found is not None and found.keys() >= _NEEDED else None
 
 
 def _last_ended(job: Path) -> dict[str, Any]:
