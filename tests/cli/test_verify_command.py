@@ -104,6 +104,26 @@ def test_a_job_in_order_is_sound(
     assert before == {path: path.stat().st_mtime_ns for path in ended.rglob("*") if path.is_file()}
 
 
+def test_who_may_not_write_can_verify(
+    job: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests may run as root, whom nothing is refused: so opening for writing is."""
+    really = os.open
+
+    def refusing(path: str | Path, flags: int, *more: Any, **others: Any) -> int:
+        if str(path).startswith(str(job)) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            raise PermissionError(13, "Permission denied", str(path))
+        return really(path, flags, *more, **others)
+
+    monkeypatch.setattr(os, "open", refusing)
+    assert run(monkeypatch, "verify", job) == 0
+    with hold(job):
+        assert run(monkeypatch, "verify", job) == 2
+    assert "is in use" in capsys.readouterr().err
+    (job / "job.lock").unlink()
+    assert run(monkeypatch, "verify", job) == 0
+
+
 def test_what_a_kill_left_is_recoverable(
     killed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,18 +112,21 @@ class Job:
 
 @contextmanager
 def hold(path: Path) -> Iterator[None]:
-    """Keep others away from a job that is looked at and not changed."""
+    """Keep others away from a job that is looked at and not changed: one may have no right to change it."""
     env = Env()
     check_job(path)
-    lock = _locked(path, env)
+    if _LOCK not in env.list(path):  # a copy without it: nobody crawls there
+        yield
+        return
+    lock = _locked(path, env, make=False)
     try:
         yield
     finally:
         lock.release()
 
 
-def _locked(path: Path, env: Env) -> FolderLock:
-    lock = env.lock(path / _LOCK)
+def _locked(path: Path, env: Env, *, make: bool = True) -> FolderLock:
+    lock = env.lock(path / _LOCK, make=make)
     if lock is None:
         raise JobError(f"{path} is in use by another barkspider; wait for it, or choose another --job")
     return lock

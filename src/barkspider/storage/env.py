@@ -370,10 +370,10 @@ class Env:
         except OSError as error:
             raise _refused("examine", folder, error) from error
 
-    def lock(self, path: Path) -> FolderLock | None:
-        """Take the lock file at `path`, or None when another process holds it."""
+    def lock(self, path: Path, *, make: bool = True) -> FolderLock | None:
+        """Take the lock file at `path`, or None when another process holds it; unless `make`, without writing."""
         try:
-            descriptor = self._calls.open(path, LOCK)
+            descriptor = self._calls.open(path, LOCK if make else READ)
         except OSError as error:
             raise _refused("open", path, error) from error
         try:
