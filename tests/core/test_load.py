@@ -96,6 +96,17 @@ def test_a_wrong_file_is_refused_with_what_would_be_right(text: str, message: st
         load_settings(file=file)
 
 
+def test_nothing_needs_no_unit(tmp_path: Path) -> None:
+    file = tmp_path / "crawl.toml"
+    file.write_text("[politeness]\nhost_delay = 0\n[limits]\nfree_space = '0'")
+    settings = load_settings(file=file, options=["limits.bytes=0", "politeness.server_delay=0"])
+    assert (settings.politeness.host_delay, settings.politeness.server_delay) == (0, 0)
+    assert (settings.limits.free_space, settings.limits.bytes) == (0, 0)
+    file.write_text("[politeness]\nhost_delay = false")
+    with pytest.raises(SettingsError, match="has no unit"):
+        load_settings(file=file)
+
+
 def test_a_wrong_option_is_refused_even_when_a_later_one_wins() -> None:
     with pytest.raises(SettingsError, match="is not a duration"):
         load_settings(options=["limits.time=3q", "limits.time=3s"])

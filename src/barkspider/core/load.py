@@ -220,6 +220,8 @@ def _convert_one(name: str, kind: Any, field: dataclasses.Field[Any], value: Any
     unit = field.metadata.get("unit")
     try:
         if unit is not None:
+            if value == 0 and type(value) is int:
+                value = "0"
             if not isinstance(value, str):
                 raise SettingsError(
                     f"{value!r} has no unit; write it like {'40s' if unit == 'duration' else '2MB'}"

@@ -25,11 +25,13 @@ _COUNT = re.compile(r"(\d+(?:\.\d+)?(?:[eE][-+]?\d{1,2})?) ?([KMBT]?)", re.ASCII
 
 
 def parse_duration(text: str) -> float:
-    """Seconds in a text such as `40s`, `1h30m` or `250ms`.
+    """Seconds in a text such as `40s`, `1h30m` or `250ms`; nothing is nothing in any unit.
 
-    >>> parse_duration("1h30m")
-    5400.0
+    >>> parse_duration("1h30m"), parse_duration("0")
+    (5400.0, 0.0)
     """
+    if text == "0":
+        return 0.0
     parts = _DURATION_PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise SettingsError(f"{text!r} is not a duration; write it like 40s, 250ms, 1h30m or 7d")
@@ -57,11 +59,13 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_size(text: str) -> int:
-    """Bytes in a text such as `2MB`, `500KiB` or `1.5 GB`.
+    """Bytes in a text such as `2MB`, `500KiB` or `1.5 GB`; nothing is nothing in any unit.
 
-    >>> parse_size("2MB"), parse_size("500KiB")
-    (2000000, 512000)
+    >>> parse_size("2MB"), parse_size("500KiB"), parse_size("0")
+    (2000000, 512000, 0)
     """
+    if text == "0":
+        return 0
     match = _SIZE.fullmatch(text)
     if match is None:
         raise SettingsError(f"{text!r} is not a size; write it like 2MB, 500KiB or 1.5GB")
