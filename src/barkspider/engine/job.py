@@ -18,6 +18,11 @@ from barkspider.engine.preflight import check_settings
 from barkspider.storage.env import Env, FolderLock
 
 _LOCK, _SEEDS = "job.lock", "seeds.txt"
+_UNFINISHED = {
+    _SEEDS,
+    f"{_SEEDS}.new",
+    f"{SETTINGS}.new",
+}  # beside a lock: a job that was killed while it was made
 
 
 class Job:
@@ -48,14 +53,20 @@ class Job:
 
     @classmethod
     def create(cls, path: Path, settings: Settings, seeds: Sequence[str], env: Env) -> Job:
-        """Make a new job; a folder that holds anything is refused, and so is one in use. Settings are checked before."""
+        """Make a new job; a folder that holds anything is refused, and so is one in use. Settings are checked before.
+
+        What a kill left of a job that was being made is no more than nothing: its settings come last.
+        """
         check_settings(settings)
         if path.exists() and not path.is_dir():
             raise JobError(f"{path} is a file; name a folder for the job with --job")
         env.make_folder(path)
+        begun = _LOCK in env.list(path)
         lock = _locked(path, env)
-        others = [name for name in env.list(path) if name != _LOCK]
-        if others:
+        others = {*env.list(path)} - {_LOCK}
+        if others - (_UNFINISHED if begun else set()):
+            if not begun:  # or it would look as if a job had been begun here
+                env.remove(path / _LOCK)
             lock.release()
             if SETTINGS in others:
                 raise JobError(
