@@ -2,6 +2,15 @@
 
 Every command says what was wrong in one line and exits with 2 on wrong usage or settings, 1 on anything
 else; no traceback reaches a user.
+
+| | |
+| --- | --- |
+| to crawl | `demo`, `crawl`, `resume`, `recrawl`; `run` shows what they do, `seeds` reads what they begin with |
+| to speak to a crawl | `control`: status, pause, stop, add |
+| to read one | `query`, `show`, `export`, `verify` |
+| one by itself | `fetch` a URL, the synthetic `web`, a `drum` |
+| to think first | `plan` (`measured` is what a crawl tells it), `papers`, `rank`, `rank_compare`, `rank_picture`, `simulate`, `simulate_picture`, `simulate_parallel`, `simulate_parallel_picture` |
+| for all of them | `app`, the table of commands; `compiling`, what the first start shows; `wording` of figures; `pictures` as files |
 """
 
 from __future__ import annotations

@@ -7,6 +7,10 @@
 A fetch goes to exactly the address it is told, follows no redirect, retries nothing that was answered,
 and ends in a `Response` with one named outcome whatever the server does. When to fetch is the frontier's
 business.
+
+`fetcher` is the whole. `dns` finds addresses, `addresses` says which may be contacted, `proxy` makes tunnels; `headers` and
+`cookies` are what is sent along. A `connection` waits in `poll`, within `deadlines` and what `intake` lets it read; `message`
+reads one response, `repair` puts right what only browsers read, `decoding` takes encodings off. `exchange` is what it came to.
 """
 
 from barkspider.fetch.addresses import AddressRules

@@ -13,5 +13,5 @@ Ranking goes two ways over the same compiled loops (`kernels`) and gives the sam
 - `external`: the graph read from disk in order, a fixed amount of memory, bytes counted: Quick Visit, Bit
   Vector, TSE, and the exact SUPP2-A and SUPP2-B (`exact`).
 
-`costs` has the papers' formulas for what each moves, `compare` what tells rankings apart.
+`rank` runs one of them by its name. `costs` has the papers' formulas for what each moves, `compare` what tells rankings apart.
 """

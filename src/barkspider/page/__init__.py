@@ -5,6 +5,10 @@ of HTML, by one compiled pass over the bytes (`scan`); `simhash` gives the finge
 `NearDuplicates` finds pages that are nearly the same; `Classifier` judges whether the page is kept and its
 links are followed. Nothing here knows of the crawl. Every step is linear in the size of the page and keeps no
 more than the page itself and its links.
+
+`read` is the whole, for HTML: `charset` first, then `scan` with the letters of markup (`lexing`) and the `names` of tags,
+then `collect` with `references`, `requisites` and `directives`; `text` is what people read, `fingerprint` what tells pages
+apart, `classify` what is kept.
 """
 
 from barkspider.page.charset import find_charset

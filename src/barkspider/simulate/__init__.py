@@ -7,7 +7,7 @@
 - `budget`: what budgets cost and keep out. The live crawl's BEAST and what it is measured against (`queues`) crawl a
   web with spam farms (`farms`).
 - `parallel`: how several processes share the work. `partitions` divides the web, compiled loops (`parallel_kernels`)
-  crawl it in each mode.
+  crawl it in each mode, `parallel_results` sums repetitions up.
 
 `papers` and `parallel_tables` put the results beside the printed ones. What decides is imported from `frontier`.
 """

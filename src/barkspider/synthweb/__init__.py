@@ -13,6 +13,9 @@ How the data moves:
 4. `Server` listens on 127.x.y.z, one address for each server of the web: `http` parses requests and sends
    answers, `dns` resolves names, `certificates` signs for HTTPS, `log` records requests.
 5. `running_web` runs a `Server` in a process of its own and tells which settings lead a crawler to it.
+
+Where these are: `spec`, `web`, `server`, `process`; requests and answers in `exchange`, graphs in `graph`. `names` has the
+vocabulary, `prose` the running text, `robots` the texts of robots.txt; `kernels` says how this package compiles.
 """
 
 from barkspider.synthweb.exchange import Answer, Manner, Request

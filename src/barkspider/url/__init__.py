@@ -5,6 +5,8 @@ from then on it is a plain `str` that nothing parses again: `split` takes it apa
 pay-level domain of its host, `Keys` makes the 64-bit keys that stand for it on disk, `ScopeRules` says
 whether it belongs to the crawl, and `RobotsRules` whether its site lets us in. The last two share
 `PathPattern`, the patterns of robots.txt.
+
+They are in `parse`, `normalise`, `domains`, `keys`, `scope`, `robots` and `patterns`; `partition` says which process owns a URL.
 """
 
 from barkspider.url.domains import Domains, is_address

@@ -17,6 +17,9 @@
 | wildcard_dns | every subdomain resolves, to the same page with links to other subdomains |
 | broken_robots | robots.txt with 5xx, one that never comes, one that closes the connection |
 | link_exchange | 300 paid domains that link to nearly all of each other, and bought a few links from others |
+
+All stand on `base`. `traps` are endless or repeated places, `redirects` redirects, `servers` those that misbehave, and
+`link_exchange` the exchange.
 """
 
 from __future__ import annotations

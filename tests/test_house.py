@@ -1,0 +1,24 @@
+"""The house itself: what can be said of all modules."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import barkspider
+
+ROOT = Path(barkspider.__file__).parent
+PACKAGES = sorted(path.parent for path in ROOT.rglob("__init__.py") if path.parent != ROOT)
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_docstring_of_a_package_names_everything_in_it(package: Path) -> None:
+    told = ast.get_docstring(ast.parse((package / "__init__.py").read_text())) or ""
+    inside = {path.stem for path in package.glob("*.py")} | {
+        path.parent.name for path in package.glob("*/__init__.py")
+    }
+    named = set(re.findall(r"`(\w+)`", told))
+    assert inside - {"__init__", "__main__"} <= named
