@@ -16,7 +16,9 @@ import pytest
 
 from barkspider import crawl, load_settings
 from barkspider.engine import verify_job
+from barkspider.engine.checkpoint import Checkpoint
 from barkspider.engine.job import hold
+from barkspider.storage.env import Env
 from barkspider.synthweb import RunningWeb, WebSpec, running_web
 from tests.cli.program import run
 
@@ -133,6 +135,23 @@ def test_what_a_kill_left_is_recoverable(
     lines = capsys.readouterr().out.splitlines()
     assert any("outcomes since the last checkpoint" in line for line in lines)
     assert all(line.startswith(("recoverable: ", "note: ")) for line in lines[:-1])
+
+
+def test_the_status_of_a_crawl_that_was_killed_tells_how_far_it_was(
+    killed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "status", killed, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["state"] == "killed"
+    checkpoint = Checkpoint.read(Env(), killed)
+    assert checkpoint is not None
+    assert told["pages"] == checkpoint.counters(Env(), killed).pages
+    assert told["discovered"] > 0
+    assert told["bytes"] == checkpoint.progress.tally["bytes"]
+    assert run(monkeypatch, "status", killed) == 0
+    shown = capsys.readouterr().out
+    assert f"{told['pages']} in {told['seconds']:.1f} s" in shown
+    assert "its last checkpoint (" in shown
 
 
 def middle(path: Path) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 from barkspider.cli.query import printable
 from barkspider.cli.seeds import SeedsFile, Strict, given_seeds
 from barkspider.cli.wording import classifier, problem, reasons, volume
-from barkspider.core.errors import BarkspiderError, JobError
+from barkspider.core.errors import BarkspiderError, JobError, StorageError
 from barkspider.core.units import parse_duration
 from barkspider.engine.control import ask, listens
 from barkspider.engine.folder import SETTINGS, check_job
@@ -130,7 +131,21 @@ def _last(job: Path) -> dict[str, Any]:
                     found = event
     except FileNotFoundError:
         pass
-    return {"state": states.get(found.get("event", ""), "never started"), **found}
+    state = states.get(found.get("event", ""), "never started")
+    return {"state": state, **(_kept(job) if state == "killed" else {}), **found}
+
+
+def _kept(job: Path) -> dict[str, Any]:
+    """How far a crawl that was killed had come by its last checkpoint, and when that was."""
+    manifest = job / "manifest.json"
+    if not manifest.is_file():
+        return {}
+    from barkspider.engine.checkpoint import how_far  # here: who asks about others does not wait for it
+    from barkspider.storage.env import Env
+
+    with suppress(StorageError):  # `verify` says what is wrong
+        return {"checkpoint_time": round(manifest.stat().st_mtime, 3), **how_far(Env(), job)}
+    return {}
 
 
 def _report(job: Path, found: dict[str, Any], as_json: bool) -> None:
@@ -153,7 +168,7 @@ def _report(job: Path, found: dict[str, Any], as_json: bool) -> None:
 def _rows(found: dict[str, Any]) -> dict[str, str]:
     state = str(found["state"])
     if "time" in found:
-        state += time.strftime(" (%Y-%m-%d %H:%M:%S UTC)", time.gmtime(found["time"]))
+        state += _moment(found["time"])
     if "pages" not in found:
         return {"state": state}
     rows = {
@@ -164,15 +179,24 @@ def _rows(found: dict[str, Any]) -> dict[str, str]:
         f"{found['in_flight']:,} in flight",
         "refused": reasons(found["refused"]) or "none",
         "failed": reasons(found["failed"]) or "none",
-        "cost": f"{found['cpu_seconds']:,.1f} s of CPU, {volume(found['peak_rss'])} of memory",
     }
+    if "cpu_seconds" in found:
+        rows["cost"] = f"{found['cpu_seconds']:,.1f} s of CPU, {volume(found['peak_rss'])} of memory"
+    if "checkpoint_time" in found:
+        rows["as of"] = (
+            f"its last checkpoint{_moment(found['checkpoint_time'])}; `resume` has what came in since, too"
+        )
     problems = [problem(**each) for each in found.get("problems", ())]
     rows |= classifier(found.get("classifier_errors", 0))
     if problems:
         rows["last problems"] = "\n".join(problems)
-    if found["stopped_by"]:
+    if found.get("stopped_by"):
         rows["stopped by"] = str(found["stopped_by"])
     return rows
+
+
+def _moment(seconds: float) -> str:
+    return time.strftime(" (%Y-%m-%d %H:%M:%S UTC)", time.gmtime(seconds))
 
 
 def _portions(urls: list[str]) -> Iterator[list[str]]:

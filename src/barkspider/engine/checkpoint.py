@@ -87,6 +87,16 @@ class Checkpoint:
         return read_counters(env, folder / self.snapshot)
 
 
+def how_far(env: Env, folder: Path) -> dict[str, Any]:
+    """What a crawl had done by its last checkpoint, by the names that `Statistics` has for it; {} without one."""
+    checkpoint = Checkpoint.read(env, folder)
+    if checkpoint is None:
+        return {}
+    progress, counters = checkpoint.progress, asdict(checkpoint.counters(env, folder))
+    rate = counters["pages"] / progress.seconds if progress.seconds else 0.0
+    return {**progress.tally, **counters, "seconds": progress.seconds, "pages_per_second": round(rate, 2)}
+
+
 def check_format(env: Env, folder: Path) -> None:
     """Refuse to go on with a job of an older format; what it has archived can be read all the same."""
     checkpoint = Checkpoint.read(env, folder)
