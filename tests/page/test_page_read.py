@@ -221,6 +221,42 @@ def test_requisites_are_found_when_asked_for() -> None:
     assert read(markup).requisites == []
 
 
+def test_what_stands_in_attributes_of_style_frames_and_drawings_is_needed_too() -> None:
+    markup = (
+        "<link rel=preload as=image imagesrcset='0.png 1x'><table background=t.gif><td background=td.gif>"
+        "<p style='background: url(&quot;a.png&quot;)'><b style='color: red'><a style='x: url(b.png)' href=x>"
+        "<a rel=nofollow href=no style=\"background:url('c.png')\"><br style=x:&#117;rl&#40;d.png)>"
+        "<svg><use href=e.svg#i /><use xlink:href=#no /><image href=f.png /></svg><iframe src=g.html></iframe>"
+        "<img src=data:image/gif;base64,R0lGOD><img src=' DATA:no'><img src=#no><img src><img src=''>"
+        "<style>i { background: url(data:no), url(#no), url(h.png) }</style><form action=no style=x:url(i.png)>"
+    )
+    page = read(markup, requisites=True)
+    needed = "0.png t.gif td.gif a.png b.png c.png d.png e.svg#i f.png g.html h.png i.png"
+    assert " ".join(page.requisites) == needed
+    assert page.links == ["x", "g.html"]
+    assert read(markup, requisites=True, anchors=True).requisites == page.requisites
+    framed = read("<frameset><frame src=a><frame src=b></frameset>", requisites=True)
+    assert framed.requisites == framed.links == ["a", "b"]
+
+
+def test_style_sheets_are_read_in_their_own_charset() -> None:
+    sheet = '@charset "windows-1252"; @import "a.css"; b { background: url(é.png) } c { d: url(data:no) }'
+    reader, url = PageReader(PageSettings(requisites=True)), "http://example.com/dir/sheet.css"
+    for content_type, body in (
+        (None, sheet.encode("windows-1252")),
+        ("text/css; charset=utf-8", sheet.encode()),
+        ("text/css; charset=latin1", b"\xef\xbb\xbf" + sheet.encode()),
+        ("text/css; charset=koi8-r", sheet.replace("é", "ц").encode("koi8-r")),
+    ):
+        page = reader.read_style(body, content_type, url)
+        assert [name.replace("ц", "é") for name in page.requisites] == ["a.css", "é.png"]
+        assert (page.links, page.base, page.links_cut) == ([], url, False)
+    few = PageReader(PageSettings(requisites=True), max_links=2).read_style(
+        b"url(a)url(b)url(a)url(c)", None, url
+    )
+    assert (few.requisites, few.links_cut) == (["a", "b"], True)
+
+
 def test_text_is_what_people_read() -> None:
     markup = (
         "<title>T</title>\n<h1> Head </h1>\n\n<p>One\n <b>t</b>wo &lt;3 <br>three<script>no</script><style>no</style>"

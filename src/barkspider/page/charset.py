@@ -24,6 +24,7 @@ _HIDDEN = re.compile(
 )
 _META = re.compile(rb"<meta[\s/]([^>]*+)(>?)")  # without its end it is no tag yet
 _CHARSET = re.compile(rb"charset\s*+=\s*+[\"']?\s*+([^\s\"'/>;]++)")
+_STYLE_CHARSET = re.compile(rb'@charset "([^"]{1,40})";')
 _HEADER = re.compile(r";\s*+charset\s*+=\s*+[\"']?\s*+([^\s\"';,]++)", re.I)
 # The longest label of the standard has 19 letters.
 _LONGEST_LABEL = 40
@@ -77,14 +78,34 @@ def find_charset(body: bytes, content_type: str | None) -> str:
     >>> find_charset("Привет, как дела?".encode("koi8-r"), None)
     'koi8-u'
     """
+    return (
+        _told(body, content_type)
+        or _declared(_COMMENT.sub(b"", body[:_PRESCAN].lower()))
+        or _declared_late(body)
+        or _detected(body)
+    )
+
+
+def style_charset(body: bytes, content_type: str | None) -> str:
+    """The encoding of a style sheet (CSS Syntax, section 3.2), by its standard name in lower case.
+
+    >>> style_charset(b'@charset "koi8-r";', "text/css"), style_charset(b"a { b: caf\\xe9 }", None)
+    ('koi8-r', 'utf-8')
+    """
+    told = _told(body, content_type)
+    if told is None and (declared := _STYLE_CHARSET.match(body)):
+        told = standard_name(declared[1].decode("latin-1").lower())
+        told = "utf-8" if told in ("utf-16le", "utf-16be") else told
+    return told or "utf-8"
+
+
+def _told(body: bytes, content_type: str | None) -> str | None:
+    """What a byte order mark says, or the header."""
     for mark, name in _MARKS:
         if body.startswith(mark):
             return name
-    if content_type is not None and (label := _HEADER.search(content_type)):
-        found = standard_name(label[1].lower())
-        if found is not None:
-            return found
-    return _declared(_COMMENT.sub(b"", body[:_PRESCAN].lower())) or _declared_late(body) or _detected(body)
+    label = _HEADER.search(content_type) if content_type is not None else None
+    return standard_name(label[1].lower()) if label else None
 
 
 def _declared_late(body: bytes) -> str | None:

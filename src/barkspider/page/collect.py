@@ -9,11 +9,12 @@ from turbohtml import unescape
 from barkspider.core.errors import UrlError
 from barkspider.page import scan
 from barkspider.page.charset import encode_query
+from barkspider.page.css import style_urls
 from barkspider.page.directives import meta_directives, refresh_target
 from barkspider.page.lexing import ATTRIBUTES
 from barkspider.page.names import CODE
 from barkspider.page.references import unescape_attribute
-from barkspider.page.requisites import style_urls, urls_of_srcset
+from barkspider.page.requisites import urls_of_srcset
 from barkspider.url import parse
 
 _TITLE_LENGTH = 500
@@ -87,11 +88,14 @@ class Collector:
                 target = self._link(row)
             elif code in _FRAMES:
                 target = self._value(row, "src")
+                self.need([target or ""])
             elif code == _FORM:
                 if (self._value(row, "method") or "get").strip().lower() != "post":
                     target = self._value(row, "action")
             else:
                 self._other(code, row)
+            if row[scan.STYLE] >= 0 and (style := self._value(row, "style")):
+                self.need(style_urls(style))
             if target is not None:
                 self._add(self.written[done:before])
                 self._add([self._clean(target)])
@@ -167,10 +171,12 @@ class Collector:
     def _link(self, row: list[int]) -> str | None:
         relations = set((self._value(row, "rel") or "").lower().split())
         target = self._value(row, "href") if relations else None
-        if target is None or "nofollow" in relations:
+        if "nofollow" in relations:
             return None
         if relations & _NEEDED:
-            self._need(target, *urls_of_srcset(self._value(row, "imagesrcset") or ""))
+            self.need([target or "", *urls_of_srcset(self._value(row, "imagesrcset") or "")])
+            return None
+        if target is None:
             return None
         if "canonical" in relations and self.canonical is None:
             self.canonical = self._clean(target)
@@ -182,22 +188,28 @@ class Collector:
         elif code == _HTML:
             self.language = self.language or (self._value(row, "lang") or "")
         elif code == _STYLE:
-            self._need(*style_urls(self._content(row)))
+            self.need(style_urls(self._content(row)))
         elif code == _BASE:
             if self.base is None and (target := self._value(row, "href")) is not None:
                 self.base = self._rebase(target)
+        elif not code:
+            self.need([self._value(row, "background") or ""])
         elif code != ANCHOR:
             if code == CODE["input"] and (self._value(row, "type") or "").strip().lower() != "image":
                 return
-            self._need(*(value for name in _ADDRESSES if (value := self._value(row, name)) is not None))
-            self._need(*urls_of_srcset(self._value(row, "srcset") or ""))
+            self.need(value for name in _ADDRESSES if (value := self._value(row, name)) is not None)
+            self.need(urls_of_srcset(self._value(row, "srcset") or ""))
 
-    def _need(self, *targets: str) -> None:
+    def need(self, targets: Iterable[str]) -> None:
+        """Take in what is needed to show the page; what is within the page itself is there already."""
         for target in targets if self._max_requisites else ():
-            self.requisites[self._clean(target)] = None
-            if len(self.requisites) > self._max_requisites:
-                self.requisites.popitem()
+            link = self._clean(target)
+            if not link or link[0] == "#" or link[:5].lower() == "data:" or link in self.requisites:
+                continue
+            if len(self.requisites) == self._max_requisites:
                 self.links_cut = True
+                return
+            self.requisites[link] = None
 
     def _rebase(self, target: str) -> str:
         """The base that a page declares; the standard ignores other schemes (data:, javascript:)."""

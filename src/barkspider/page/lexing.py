@@ -18,7 +18,7 @@ nb: Any = numba
 # The attributes whose values are noted, in a row that holds start and end of each, or -1, from place 2 on.
 ATTRIBUTES = (
     *("href", "rel", "content", "src", "name", "http-equiv", "charset", "srcset", "imagesrcset", "data"),
-    *("poster", "action", "method", "type", "lang", "xlink:href", "background"),
+    *("poster", "action", "method", "type", "lang", "xlink:href", "background", "style"),
 )
 
 PRIME = 0x100000001B3
@@ -62,7 +62,7 @@ LOWER[ord("A") : ord("Z") + 1] += 32
 
 _LT, _GT, _DASH, _BANG, _AMPERSAND = (ord(sign) for sign in "<>-!&")
 _SLASH, _EQUALS, _SEMICOLON, _HASH = (ord(sign) for sign in "/=;#")
-_DOUBLE, _SINGLE, _BRACKET = (ord(sign) for sign in "\"']")
+_DOUBLE, _SINGLE, _BRACKET, _PARENTHESIS = (ord(sign) for sign in "\"'](")
 
 TEXT = nb.types.Array(nb.uint8, 1, "C", readonly=True)
 WORDS = nb.types.Array(nb.uint64, 1, "C", readonly=True)
@@ -272,6 +272,16 @@ def is_nofollow(text, i, end):  # type: ignore[no-untyped-def]
             i += 1
         while i < end and CLASS[text[i]] & SPACE:
             i += 1
+    return False
+
+
+@nb.njit(nb.boolean(TEXT, nb.int64, nb.int64), **_jit)
+def calls(text, i, end):  # type: ignore[no-untyped-def]
+    """Whether a style from i to end may call a function such as url(); most do not."""
+    while i < end:
+        if text[i] in (_PARENTHESIS, _AMPERSAND):  # or a reference to one
+            return True
+        i += 1
     return False
 
 

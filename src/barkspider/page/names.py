@@ -9,7 +9,7 @@ from barkspider.page.lexing import table_of
 # Tags by what they mean to the scanner; a tag's code is its place in TAGS, 0 is any other.
 _RAW = "title textarea style xmp iframe noembed noframes script"
 _ROWS = "base link meta html frame iframe form"
-_REQUISITES = "img image video audio source track embed object input body"
+_REQUISITES = "img image use video audio source track embed object input body"
 _OTHERS = "a area svg math template plaintext frameset foreignobject desc mi mo mn ms mtext"
 # What leaves a drawing (the standard's list, section 13.2.6.5), and further names that only HTML has.
 _BREAKOUT = (

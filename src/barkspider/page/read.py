@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from barkspider.core.settings import Page as PageSettings
 from barkspider.page import scan
-from barkspider.page.charset import find_charset, to_utf8
+from barkspider.page.charset import decode, find_charset, style_charset, to_utf8
 from barkspider.page.collect import ANCHOR, Collector
+from barkspider.page.css import style_urls
 from barkspider.page.directives import header_directives
 from barkspider.page.fingerprint import simhash
 from barkspider.page.text import clean_text, detect_language, primary_language
@@ -128,6 +129,21 @@ class PageReader:
             requisites=list(found.requisites),
             simhash=simhash(text) if settings.simhash and text else None,
             anchors=self._anchors(found, rows) if settings.anchors else None,
+        )
+
+    def read_style(self, body: bytes, content_type: str | None, url: str) -> Page:
+        """Read the style sheet at `url`: it has requisites and nothing else."""
+        most = self._settings.max_parse
+        charset = style_charset(body, content_type)
+        found = Collector(b"", charset, url, (), 0, self._max_links)
+        found.need(style_urls(decode(body[:most], charset)))
+        return Page(
+            [],
+            url,
+            charset,
+            links_cut=found.links_cut,
+            body_cut=len(body) > most,
+            requisites=list(found.requisites),
         )
 
     def text(self, body: bytes, content_type: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Addresses inside of values: image candidates in `srcset`, `url()` and `@import` in style sheets."""
+"""Addresses inside of attributes: image candidates in `srcset`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ import re
 # has read none reads again, so this is linear.
 _ADDRESS = re.compile(r"[\s,]*+([^\s,]\S*+)")
 _DESCRIPTORS = re.compile(r"(?:[^,(]++|\([^)]*+\)?+)*+")
-_STYLE_URL = re.compile(
-    r"/\*.*?(?:\*/|\Z)|(?:url\(\s*+|@import\s++)(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"')(;]++))", re.I | re.S
-)
 
 
 def urls_of_srcset(value: str) -> list[str]:
@@ -28,13 +25,3 @@ def urls_of_srcset(value: str) -> list[str]:
         if address == match[1] and (descriptors := _DESCRIPTORS.match(value, place)):
             place = descriptors.end()
     return found
-
-
-def style_urls(style: str) -> list[str]:
-    """What a style sheet refers to.
-
-    >>> style_urls("@import 'a.css'; /* url(no.png) */ p { background: url( b.png ) } i { src: url(\\"c d\\") }")
-    ['a.css', 'b.png', 'c d']
-    """
-    found = ("".join(filter(None, match.groups())) for match in _STYLE_URL.finditer(style))
-    return [address for address in found if address and address.lower() != "url"]

@@ -31,6 +31,7 @@ from barkspider.page.lexing import (
     SPACE,
     TEXT,
     WORDS,
+    calls,
     declaration_end,
     find,
     is_nofollow,
@@ -64,13 +65,15 @@ WANT_TEXT, WANT_REQUISITES, WANT_ANCHORS, WANT_FORMS = 1, 2, 4, 8
 
 # Where a row has the starts of values that are needed here; each is followed by its end.
 _HREF, _REL, CONTENT = (2 + 2 * place for place in range(3))
-_XLINK = 2 + 2 * lexing.ATTRIBUTES.index("xlink:href")
+_XLINK, _BACKGROUND, STYLE = (
+    2 + 2 * lexing.ATTRIBUTES.index(n) for n in ("xlink:href", "background", "style")
+)
 ROW = 2 + 2 * len(lexing.ATTRIBUTES)
 
 _A, _AREA, _SCRIPT, _SVG, _MATH = (CODE[name] for name in ("a", "area", "script", "svg", "math"))
 _TEMPLATE, _PLAINTEXT, _FRAMESET, _FRAME = (CODE[n] for n in ("template", "plaintext", "frameset", "frame"))
 _NOFRAMES, _TITLE, _FORM, _STYLE = (CODE[name] for name in ("noframes", "title", "form", "style"))
-_P, _BR, _IMAGE = (CODE[name] for name in ("p", "br", "image"))
+_P, _BR, _IMAGE, _USE = (CODE[name] for name in ("p", "br", "image", "use"))
 _LT, _GT, _BANG, _SLASH, _QUERY, _BLANK, _LINE_FEED = (ord(sign) for sign in "<>!/? \n")
 
 _DEEPEST = 64  # open elements of drawings that are told apart
@@ -146,7 +149,10 @@ def _compile(sources: int) -> Any:
             code = TAG_NUMBERS[slot] if TAG_HASHES[slot] == value else 0
             kind = KIND[code]
             is_row = kind & IS_ROW or (kind & IS_REQUISITE and want & WANT_REQUISITES)
-            is_noted = (is_row or code in (_A, _AREA)) and not closing and not templates
+            # Any tag may have a background or a style.
+            is_noted = (
+                (is_row or code in (_A, _AREA) or want & WANT_REQUISITES) and not closing and not templates
+            )
             if is_noted:
                 spans[:] = -1
             after = read_attributes(text, words, i, n, spans, is_noted)
@@ -208,7 +214,7 @@ def _compile(sources: int) -> Any:
                     beyond += 1
                 if code == _A and spans[_HREF] < 0:
                     spans[_HREF], spans[_HREF + 1] = spans[_XLINK], spans[_XLINK + 1]
-                elif code != _A and not (code == _IMAGE and is_row):
+                elif code != _A and not (code in (_IMAGE, _USE) and is_row):
                     continue
             elif kind & IS_HTML:
                 opened[code] += 1
@@ -230,36 +236,44 @@ def _compile(sources: int) -> Any:
             if templates:
                 continue
 
+            styled = False
+            if want & WANT_REQUISITES:
+                styled = spans[_BACKGROUND] >= 0 or calls(text, spans[STYLE], spans[STYLE + 1])
+            noted = code  # what the row is of; 0 when only its style or background counts
             if code in (_A, _AREA):
                 if code == _A and anchor >= 0:
                     rows[anchor, CONTENT + 1] = p
                     anchor = -1
                 if spans[_HREF] < 0 or is_nofollow(text, spans[_REL], spans[_REL + 1]):
-                    continue
-                used = write_link(text, spans[_HREF], spans[_HREF + 1], out, used)
-                links += 1
-                if not want & WANT_ANCHORS or code == _AREA:
-                    continue
+                    noted = 0
+                else:
+                    used = write_link(text, spans[_HREF], spans[_HREF + 1], out, used)
+                    links += 1
+                    if not want & WANT_ANCHORS or code == _AREA:
+                        noted = 0
             elif code == _FORM:
                 if in_form or not want & WANT_FORMS:
-                    continue
-                in_form = True
+                    noted = 0
+                else:
+                    in_form = True
             elif code == _TITLE:
                 if had_title:
                     continue
                 had_title = True
                 spans[:] = -1
             elif not is_row or (code == _FRAME and not framesets):
+                noted = 0
+            if not noted and not styled:
                 continue
             if filled == len(rows):
                 left += 1
                 continue
-            if code in (_TITLE, _STYLE, _A):
-                spans[CONTENT], spans[CONTENT + 1] = start, n if code == _A else i
-            if code == _A:
+            if noted in (_TITLE, _STYLE, _A):
+                spans[CONTENT], spans[CONTENT + 1] = start, n if noted == _A else i
+            if noted == _A:
                 anchor = filled
             rows[filled] = spans
-            rows[filled, 0], rows[filled, 1] = code, links
+            rows[filled, 0], rows[filled, 1] = noted, links
             filled += 1
         return links, used, filled, written, left
 
