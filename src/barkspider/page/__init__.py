@@ -7,7 +7,7 @@ links are followed. Nothing here knows of the crawl. Every step is linear in the
 more than the page itself and its links.
 
 `read` is the whole, for HTML: `charset` first, then `scan` with the letters of markup (`lexing`) and the `names` of tags,
-then `collect` with `references`, `requisites` and `directives`; `text` is what people read, `fingerprint` what tells pages
+then `collect` with `references`, `requisites` (`css` reads style sheets) and `directives`; `text` is what people read, `fingerprint` what tells pages
 apart, `classify` what is kept.
 """
 
