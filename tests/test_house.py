@@ -22,3 +22,17 @@ def test_the_docstring_of_a_package_names_everything_in_it(package: Path) -> Non
     }
     named = set(re.findall(r"`(\w+)`", told))
     assert inside - {"__init__", "__main__"} <= named
+
+
+def test_the_table_of_changes_names_files_that_are_there() -> None:
+    told = (ROOT.parents[1] / "docs" / "architecture.md").read_text()
+    rows = [line for line in told.partition("## Where do I change")[2].splitlines() if line.startswith("| ")]
+    assert len(rows) > 30
+    for row in rows:
+        folder = ROOT
+        for name in re.findall(r"`([\w/]+\.py)`", row):
+            path = (
+                ROOT / name if "/" in name else folder / name
+            )  # one without a folder is beside the one before
+            assert path.is_file(), row
+            folder = path.parent
