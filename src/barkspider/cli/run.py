@@ -51,9 +51,8 @@ def run_job(
 ) -> Statistics:
     """Run the crawl of a job, new or not, to its end and print the summary, as JSON with what else is known."""
     console = Console(stderr=as_json)
-    if (
-        "" not in sys.path
-    ):  # the current folder, where functions that settings name may lie; last, so that it hides nothing
+    # Functions that settings name may lie in the current folder; it comes last, so that it hides nothing.
+    if "" not in sys.path:
         sys.path.append("")
     # What was imported stays for good and the queues hold few cycles: rare collections save a tenth of the CPU.
     gc.freeze()
