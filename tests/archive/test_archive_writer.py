@@ -29,7 +29,7 @@ from barkspider.archive.views import ask
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.errors import StorageError, UsageError
 from barkspider.core.load import replace
-from barkspider.core.records import UrlRow
+from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
@@ -205,6 +205,27 @@ def test_links_and_metadata_can_be_switched(tmp_path: Path) -> None:
         b"hopsFromSeed: LLR\r\nfetchTimeMs: 250\r\nfetchPhasesMs: connect=250.0\r\noutcome: ok\r\n"
         b"outlink: http://b.org/\r\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("flags", "way"),
+    [
+        (Flag.REDIRECT, b"LLR"),
+        (Flag.REQUISITE, b"LLEE"),
+        (Flag.REQUISITE | Flag.REDIRECT, b"LLER"),
+        (Flag.SEED, b"LLR"),
+    ],
+)
+def test_metadata_says_what_led_to_a_page(tmp_path: Path, flags: Flag, way: bytes) -> None:
+    archive = open_archive(tmp_path, metadata=True)
+    fetched = Fetched("http://a.com/", "192.0.2.1", b"GET /", b"HTTP/1.1 200 OK\r\n\r\n", "", 1e9, 0.1)
+    row = UrlRow(1, 2, 3, 2, 1, 0, int(flags), b"http://a.com/")
+    archive.describe_page(row, fetched, archive.keep_page(fetched), "ok", Facts())
+    archive.close()
+    (warc,) = tmp_path.glob("pages-*.warc.gz")
+    with WarcFile(Env(), warc) as file:
+        *_, metadata = file
+    assert metadata.block.startswith(b"hopsFromSeed: " + way + b"\r\n")
 
 
 def test_what_is_due_is_synced_and_written(tmp_path: Path) -> None:

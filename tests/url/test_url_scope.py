@@ -94,8 +94,8 @@ def test_a_redirect_from_a_seed_takes_its_target_in(level: str) -> None:
     rules = ScopeRules(Scope(level=level, exclude_hosts=("bad.org",)), DOMAINS, SEEDS)
     target = "https://example.org/home"
     assert rules.refuses(target, "example.org", 0) == "scope"
-    assert rules.refuses_seed(target) is None
-    assert rules.refuses_seed("http://bad.org/") == "host"
+    assert rules.excludes(target) is None
+    assert rules.excludes("http://bad.org/") == "host"
     rules.extend(target)
     assert rules.refuses(target, "example.org", 0) is None
     assert rules.refuses("http://example.net/", "example.net", 0) == "scope"
@@ -119,7 +119,7 @@ def test_a_redirect_from_a_seed_takes_its_target_in(level: str) -> None:
 def test_what_is_included_is_for_links_and_not_for_seeds(scope: dict[str, Any], reason: str | None) -> None:
     seed = "http://a.example/start.html"
     rules = ScopeRules(Scope(**scope), DOMAINS, [seed])
-    assert rules.refuses_seed(seed) == reason
+    assert rules.excludes(seed) == reason
     assert rules.refuses("http://a.example/start2.html", "a.example", 1) is not None
 
 

@@ -20,7 +20,7 @@ from barkspider.archive.tables import TableFolder, open_table
 from barkspider.archive.warc import NOWHERE, Original, Place, Stored, WarcWriter
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.records import UrlRow
+from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.storage.env import Env
 from barkspider.url import Domains, Keys, is_address, split
@@ -347,9 +347,11 @@ UNCHANGED = "unchanged"
 def _metadata(
     row: UrlRow, fetched: Fetched, outcome: str, links: Sequence[bytes] | None
 ) -> list[tuple[str, str]]:
-    """Named as Heritrix names them: L is a link, R a redirect. `answer` is the header of a 304, line by line."""
+    """Named as Heritrix names them: L is a link, E a requisite, R a redirect. `answer` is the header of a 304, line by line."""
+    needed = "E" if row.flags & Flag.REQUISITE else ""
+    further = "R" if row.flags & Flag.REDIRECT or not needed else needed
     fields = [
-        ("hopsFromSeed", "L" * row.depth + "R" * row.hops),
+        ("hopsFromSeed", "L" * row.depth + needed + further * row.hops),
         ("fetchTimeMs", str(round(fetched.seconds * 1000))),
         ("fetchPhasesMs", " ".join(f"{name}={1000 * part:.1f}" for name, part in fetched.phases.items())),
         ("outcome", outcome),

@@ -30,7 +30,8 @@ class UrlRow(NamedTuple):
     """One URL while it is handled on its own, which is only while it is being fetched.
 
     `key`, `host_key` and `pld_key` are xxh3_64 of the URL, its host and its pay-level domain, seeded per job. `depth`
-    counts links from where depth is counted, `hops` redirects in a row that led here, `tries` failed attempts so far;
+    counts links from where depth is counted, `hops` redirects in a row that led here, or requisites of requisites,
+    `tries` failed attempts so far;
     `flags` are of `Flag`. `url` is the normalised URL, in ASCII as WHATWG serialises it. `parent` is the key of the page
     that linked to it, 0 for seeds; `found` when it was discovered, in seconds since 1970, 0 when unknown.
     """

@@ -334,7 +334,9 @@ class Page:
     max_parse: int = _size("8MB", "Bytes of a page that are read for links and text; the cut is recorded")
     forms: bool = _setting(False, "Take the action of forms that use GET for a link")
     requisites: bool = _setting(
-        False, "Also find what a page needs to be shown: images, scripts, styles, media"
+        False,
+        "Also fetch what a page needs to be shown (images, scripts, styles and what these need, fonts, media, frames), "
+        "wherever it is: of scope only exclusions count for it, and robots.txt",
     )
     simhash: bool = _setting(False, "Take a fingerprint of each page's text, for finding near-duplicates")
     max_text: int = _size("1MB", "Most bytes of text extracted from a page")

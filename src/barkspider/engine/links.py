@@ -21,7 +21,10 @@ from barkspider.url import Domains, Keys, Normaliser, ScopeRules, parse, split
 
 _REMEMBERED = 100_000  # pages whose domains are known when their links come up: 15 MB
 _MOST_DEPTH = 65_535  # what the column of depths holds
-_SEED = int(Flag.SEED)  # a plain number: arithmetic on flags is slow
+# Style sheets that import others, frames in frames: more than people nest, and less than a trap would.
+_NESTED = 5
+# What only an exclusion refuses; a plain number: arithmetic on flags is slow.
+_ASKED_FOR = int(Flag.SEED | Flag.REQUISITE)
 
 
 class Links(NamedTuple):
@@ -113,7 +116,8 @@ class LinkMaker:
     ) -> list[Links]:
         """The links of a page without repetitions; `base` is what they are relative to.
 
-        `requisites` are what the page needs to be shown: they lie as deep as the page itself, and come first.
+        `requisites` are what the page needs to be shown: they lie as deep as the page itself, and come first. Only
+        exclusions count for them. A requisite of a requisite counts those above it as hops.
         """
         urls = self._normalise.many(hrefs, parse(base), self.refused)
         depths = [page.depth + 1] * len(urls)
@@ -124,9 +128,20 @@ class LinkMaker:
         found = [self._in_scope(urls, depths, 0, 0, page.key)]
         if requisites:
             needed = self._normalise.many(requisites, parse(base), self.refused)
+            hops = page.hops + 1 if page.flags & Flag.REQUISITE else 0
+            if hops > _NESTED:
+                self.refused["nested"] += len(needed)
+                needed = []
             depths = [page.depth] * len(needed)
-            found.insert(0, self._in_scope(needed, depths, 0, int(Flag.REQUISITE), page.key))
+            found.insert(0, self._in_scope(needed, depths, hops, int(Flag.REQUISITE), page.key))
         return found
+
+    def counts(self, page: UrlRow) -> bool:
+        """Whether the links of a page count: not of one that others need and that is itself out of scope."""
+        url = page.url.decode()
+        return (
+            not page.flags & Flag.REQUISITE or self._scope.refuses(url, split(url).host, page.depth) is None
+        )
 
     def batch(self, links: Sequence[Links]) -> UrlBatch:
         """Links of any number of pages as rows, in their order."""
@@ -176,7 +191,7 @@ class LinkMaker:
         except UrlError as error:
             self.refused[error.reason] += 1
             return None
-        flags = int((source.flags & Flag.SEED) | Flag.REDIRECT)
+        flags = int((source.flags & (Flag.SEED | Flag.REQUISITE)) | Flag.REDIRECT)
         found = self._in_scope([url], [source.depth], min(source.hops + 1, 255), flags, source.key)
         if not found.urls:
             return None
@@ -200,8 +215,8 @@ class LinkMaker:
         refused = {origin: reason for origin, (_, _, reason) in known.items() if reason is not None}
         deepest = max(depths, default=0)
         reasons: list[str | None] = []
-        if flags & _SEED:
-            reasons = [scope.refuses_seed(url) for url in urls]
+        if flags & _ASKED_FOR:
+            reasons = [scope.excludes(url) for url in urls]
         elif refused or scope.looks_at_urls or deepest > scope.most_depth:
             reasons = [
                 refused.get(place) or scope.refuses_url(url, depth)

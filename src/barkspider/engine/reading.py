@@ -196,6 +196,8 @@ class Reader:
                 "\n".join(exchange.all_headers(b"x-robots-tag")) or None,
                 exchange.header(b"content-language") or None,
             )
+        elif media_type == "text/css" and self._settings.page.requisites:
+            page = self._page_reader.read_style(body, content_type, url)
         language = page.detected_language or page.language
         verdict = self._classifier.judge(
             Candidate(
@@ -220,10 +222,13 @@ class Reader:
             page.links_cut,
             page.body_cut,
         )
-        if not (page.follow and verdict.follow and (page.links or page.requisites)):
+        followed = page.links if page.follow and verdict.follow and self._links.counts(asked.row) else []
+        # A page that asks not to be followed is shown all the same; one that is not kept is not.
+        needed = page.requisites if verdict.keep else []
+        if not (followed or needed):
             return _Content(facts, verdict, None, {})
-        self._tally.links += len(page.links) + len(page.requisites)
-        links = self._links.links(page.links, page.base, asked.row, page.requisites)
+        self._tally.links += len(followed) + len(needed)
+        links = self._links.links(followed, page.base, asked.row, needed)
         urls = [url for part in links for url in part.urls]
         anchors = self._links.anchors(page.anchors, page.base) if page.anchors else {}
         return _Content(facts._replace(links=urls), verdict, links, anchors)

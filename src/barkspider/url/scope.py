@@ -117,9 +117,9 @@ class ScopeRules:
         """
         return self.refuses_origin(origin(url), host) or self.refuses_url(url, depth)
 
-    def refuses_seed(self, url: str) -> str | None:
-        """As `refuses` for a seed, and for what one redirects to: the user asked for it, whatever the level is and
-        whatever is included. Schemes, ports and exclusions hold for it too."""
+    def excludes(self, url: str) -> str | None:
+        """As `refuses` for a seed, what one redirects to, and what a page needs to be shown: the user asked for it,
+        whatever the level is and whatever is included. Schemes, ports and exclusions hold for it too."""
         _, host, _, target = split(url)
         return (
             self._judge_door(origin(url))
