@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Self
@@ -30,6 +31,7 @@ from barkspider.engine.work import Arrival, internal_error
 from barkspider.fetch import user_agent
 
 _TICK = 1.0  # seconds
+_MOST_LINKS = 100_000  # after which a harvest ends: some ten megabytes of them
 _MOST = 256  # answers read in a row: some tenths of a second at worst, in which no socket is looked at
 
 
@@ -46,7 +48,7 @@ class Crawl:
         self._archive, self._worker, self._frontier = parts.archive, parts.worker, parts.frontier
         self.replayed = parts.replayed  # outcomes since the last checkpoint
         self.fault: StorageError | None = None  # what the disk refused, if that ended the crawl
-        self._arrived: list[Arrival | Reaped] = []  # filled by tasks, emptied by `_reap`
+        self._arrived = deque[Arrival | Reaped]()  # filled by tasks, emptied by `_reap`
         self._news = asyncio.Event()
         self._under_way: set[asyncio.Task[None]] = set()
         self._stopped_by = ""
@@ -188,8 +190,12 @@ class Crawl:
     def _reap(self) -> Harvest:
         if not self._arrived:
             return Harvest(self._steady.now(), ())
-        arrived, self._arrived = self._arrived[:_MOST], self._arrived[_MOST:]
-        reaped = [each for arrival in arrived if (each := self._read(arrival)) is not None]
+        reaped, links = list[Reaped](), 0
+        while self._arrived and len(reaped) < _MOST and links < _MOST_LINKS:
+            each = self._read(self._arrived.popleft())
+            if each is not None:
+                reaped.append(each)
+                links += sum(len(part.urls) for part in each.links or ())
         self._reach.take(reaped)
         places, tally = self._archive.places(), self._tally.save()
         return Harvest.of(self._steady.now(), reaped, self._links, places, tally)

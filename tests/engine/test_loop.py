@@ -1,0 +1,55 @@
+"""The loop: how much of what has arrived becomes one harvest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from barkspider.core.batch import UrlBatch
+from barkspider.core.events import Seeds
+from barkspider.core.load import load_settings
+from barkspider.engine import loop
+from barkspider.engine.harvest import Harvest, Reaped
+from barkspider.engine.job import Job
+from barkspider.engine.links import Links
+from barkspider.engine.loop import Crawl
+from barkspider.storage.env import Env
+from tests.engine.test_harvest import PageFetched, page
+
+
+def harvests(folder: Path, arrived: list[Reaped]) -> list[Harvest]:
+    """What the loop makes of it, look by look, after the seeds of the crawl itself."""
+
+    async def look() -> list[Harvest]:
+        settings = load_settings(options=["seed=7", "memory=64MB", "archive.recent_digests=1000"])
+        job = Job.create(folder / "job", settings, ["http://a.example/"], Env())
+        crawl = Crawl.open(job)
+        assert len(crawl._reap().outcomes) == 1
+        crawl._arrived += arrived
+        found = []
+        while crawl._arrived:
+            found.append(crawl._reap())
+        assert crawl._reap().outcomes == ()
+        await crawl._close()
+        job.close()
+        return found
+
+    return uvloop.run(look())
+
+
+def test_a_harvest_ends_after_so_many_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "_MOST", 3)
+    seeds = [Reaped(Seeds(UrlBatch.of([b"http://a.example/%d" % number]))) for number in range(7)]
+    found = harvests(tmp_path, seeds)
+    assert [len(harvest.outcomes) for harvest in found] == [3, 3, 1]
+    assert [each for harvest in found for each in harvest.outcomes] == [each.outcome for each in seeds]
+
+
+def test_a_harvest_ends_after_so_many_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "_MOST_LINKS", 10)
+    asked = page("http://a.example/")
+    many = Links([b"http://a.example/x"] * 6, [1] * 6, [1] * 6, [1] * 6, 0, 0, asked.row.key, [])
+    found = harvests(tmp_path, [Reaped(PageFetched(asked, 200), [many])] * 5)
+    assert [len(harvest.links) for harvest in found] == [12, 12, 6]
