@@ -251,6 +251,52 @@ def test_a_304_that_nobody_has_asked_for_is_no_page(tmp_path: Path) -> None:
     assert (statistics.pages, statistics.unchanged, statistics.failed) == (1, 0, {"http_304": 1})
 
 
+def test_pages_that_were_cut_are_fetched_again_as_a_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    job, large = tmp_path / "job", "many words " * 500
+    pages = {"/": Answer("<a href=/large>x</a>", headers={"ETag": '"1"'})}
+    with serving_site(pages | {"/large": Answer(large, headers={"ETag": '"2"'})}) as site:
+        crawl([site.url("/")], job, load_settings(options=[*QUICK, "fetch.max_size=2KB"]))
+        assert open_job(job).page(site.url("/large")).body != large.encode()
+        site.asked.clear()
+        # Not as long as they are younger, and not for others' sake.
+        assert program.run(monkeypatch, "recrawl", str(job), "--cut", "--older-than", "7d") == 0
+        assert capfd.readouterr().out == f"no page of {job} was cut and is older than 7d\n"
+        arguments = ["recrawl", str(job), "--cut", "--set", "fetch.max_size=50KB", "--json"]
+        assert program.run(monkeypatch, *arguments) == 0
+        summary = json.loads(capfd.readouterr().out)
+        assert (summary["again"], summary["pages"], summary["unchanged"]) == (1, 3, 0)
+        assert site.asked == ["/large"]
+        assert open_job(job).page(site.url("/large")).body == large.encode()
+        assert program.run(monkeypatch, "recrawl", str(job), "--cut") == 0
+        assert capfd.readouterr().out == f"no page of {job} was cut\n"
+    assert list(verify_job(job)) == []
+
+
+def test_what_is_to_be_fetched_again_because_it_was_cut_does_not_count_as_asked_for_because_it_is_old(
+    tmp_path: Path,
+) -> None:
+    with serving_site({"/": "<a href=/large>x</a>", "/large": "many words " * 500}) as site:
+        crawl([site.url("/")], tmp_path / "job", load_settings(options=[*QUICK, "fetch.max_size=2KB"]))
+    job = Job.open(tmp_path / "job", Env())
+    now = time.time()
+    assert fetch_again(job, now, cut=True) == (1, False)
+    assert fetch_again(job, now, cut=True) == (0, True)  # it is queued
+    assert fetch_again(job, now) == (1, True)
+    assert fetch_again(job, now) == (0, True)
+    assert fetch_again(job, now, cut=True) == (0, True)
+    job.close()
+
+
+def test_which_pages_has_to_be_said(
+    crawled: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert program.run(monkeypatch, "recrawl", str(crawled)) == 2
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line == "barkspider: say which pages are to be fetched again: --older-than TIME, or --cut"
+
+
 def _served_by(web: RunningWeb) -> list[str]:
     return [f"{name}={value}" for name, value in web.settings().items()]
 

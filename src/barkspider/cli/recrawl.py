@@ -9,14 +9,19 @@ from typing import Annotated
 
 import typer
 
+from barkspider.core.errors import UsageError
 from barkspider.core.units import parse_duration
 
 
 def recrawl(
     job: Annotated[Path, typer.Argument(help="The folder of a crawl that is not running.")],
     older_than: Annotated[
-        str, typer.Option(metavar="TIME", help="How long ago a page was fetched last, such as 12h or 7d.")
-    ],
+        str | None,
+        typer.Option(metavar="TIME", help="How long ago a page was fetched last, such as 12h or 7d."),
+    ] = None,
+    cut: Annotated[
+        bool, typer.Option("--cut", help="Pages that are not stored as a whole, instead of those that are.")
+    ] = False,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="A.B=C", help="One setting to change; may be repeated."),
@@ -25,22 +30,29 @@ def recrawl(
 ) -> int:
     """Fetch old pages again, unless their servers say that they have not changed, and go on with the crawl.
 
+    With --cut, fetch those again of which only a part is stored: raise the limit that cut them.
+
     Example: barkspider recrawl jobs/mine --older-than 7d
+
+    Example: barkspider recrawl jobs/mine --cut --set fetch.max_size=50MB
     """
-    before = time.time() - parse_duration(older_than)
+    if older_than is None and not cut:
+        raise UsageError("say which pages are to be fetched again: --older-than TIME, or --cut")
+    before = time.time() - (parse_duration(older_than) if older_than is not None else 0.0)
     from barkspider.cli.run import run_job
     from barkspider.engine import Job, fetch_again
     from barkspider.storage.env import Env
 
     held = Job.open(job, Env(), set_ or [])
     try:
-        count, unfinished = fetch_again(held, before)
+        count, unfinished = fetch_again(held, before, cut)
     except BaseException:
         held.close()
         raise
     if not count and not unfinished:
         held.close()
-        nothing = f"no page of {job} is older than {older_than}"
+        reasons = (["was cut"] if cut else []) + ([f"is older than {older_than}"] if older_than else [])
+        nothing = f"no page of {job} {' and '.join(reasons)}"
         print(json.dumps({"job": str(job), "again": 0}) if json_ else nothing)
         return 0
 
