@@ -22,12 +22,13 @@ QUICK = [
 
 @dataclass(frozen=True)
 class Answer:
-    """What a path gives; with an ETag among the headers, 304 to whoever has that version."""
+    """What a path gives; with an ETag among the headers, 304 to whoever has that version. Not before `due` is set."""
 
     body: str | bytes = ""
     media_type: str = "text/html"
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
+    due: threading.Event | None = None
 
     @property
     def bytes(self) -> bytes:
@@ -55,6 +56,8 @@ class Site:
             def do_GET(self) -> None:
                 site.asked.append(self.path)
                 answer = site.pages.get(self.path, Answer(status=404))
+                if answer.due is not None:
+                    answer.due.wait(60)
                 known = self.headers.get("If-None-Match")
                 fresh = known is not None and known == answer.headers.get("ETag")
                 self.send_response(304 if fresh else answer.status)

@@ -234,13 +234,17 @@ class ArchiveWriter:
         for warc in self._warcs.values():
             warc.sync()
 
-    def prepare(self) -> dict[str, Any]:
-        """Make all exchanges and rows so far survive a power loss; what `recover` needs to go back here."""
-        self.sync()
+    def write_rows(self) -> None:
+        """Write all rows that wait, so that whoever reads the tables finds them."""
         for buffer in self._buffers().values():
             buffer.write()
         for buffer in self._buffers().values():
             buffer.wait()
+
+    def prepare(self) -> dict[str, Any]:
+        """Make all exchanges and rows so far survive a power loss; what `recover` needs to go back here."""
+        self.sync()
+        self.write_rows()
         self._prepared = self._last_writes()
         return Committed(self._prepared, self.places()).as_dict()
 

@@ -79,6 +79,9 @@ def add(
     ] = None,
     seeds: SeedsFile = None,
     strict: Strict = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Fetch those once more that the crawl has fetched already.")
+    ] = False,
     json_: AsJson = False,
 ) -> int:
     """Give a crawl further seeds.
@@ -89,23 +92,41 @@ def add(
     import uvloop  # here, and what follows: all this takes a second to load
 
     from barkspider.core.load import load_settings
-    from barkspider.engine import check_hosts
+    from barkspider.engine import check_hosts, open_job
     from barkspider.engine.adding import add_to_stopped
 
     settings = load_settings(file=job / SETTINGS)
     starts = given_seeds(settings, urls or [], seeds, strict)
     uvloop.run(check_hosts(settings, starts))
+    ask(job, "write_tables")  # a crawl that runs still has rows in memory
+    known = open_job(job).known(starts)
     sent = 0
     for portion in _portions(starts):
-        if ask(job, "add", urls=portion) is None:
-            add_to_stopped(job, starts[sent:])
+        if ask(job, "add", urls=portion, again=[url for url in portion if again and url in known]) is None:
+            add_to_stopped(job, starts[sent:], known if again else ())
             break
         sent += len(portion)
+    found = [url for url in starts if url in known]
     if json_:
-        print(json.dumps({"job": str(job), "given": len(starts)}))
+        print(json.dumps({"job": str(job), "given": len(starts), "known": found}))
     else:
-        print(f"{len(starts):,} {'URL' if len(starts) == 1 else 'URLs'} given to the crawl in {job}")
+        urls_ = "1 URL" if len(starts) == 1 else f"{len(starts):,} URLs"
+        print(f"{urls_} given to the crawl in {job}{_about(found, len(starts), again)}")
     return 0
+
+
+def _about(known: list[str], given: int, again: bool) -> str:
+    """What is to be said of URLs that a crawl has fetched before, if it was given any."""
+    if not known:
+        return ""
+    if again:
+        return (
+            ", to be fetched once more" if given == 1 else f", {len(known):,} of them to be fetched once more"
+        )
+    if given == 1:
+        return ", which knows it; --again fetches it once more"
+    named = known[0] if len(known) == 1 else f"{known[0]} and {len(known) - 1:,} more"
+    return f", which knows {len(known):,} of them ({named}); --again fetches these once more"
 
 
 def _ask_running(job: Path, command: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -16,12 +16,12 @@ from barkspider.engine.links import LinkMaker
 from barkspider.storage.env import Env
 
 
-def add_to_stopped(folder: Path, seeds: Sequence[str]) -> None:
-    """Give further seeds, canonical URLs, to a job; `resume` begins with them."""
+def add_to_stopped(folder: Path, seeds: Sequence[str], again: Collection[str] = ()) -> None:
+    """Give further seeds, canonical URLs, to a job; `resume` begins with them. Those in `again` are known to it."""
     job = Job.open(folder, Env())
     try:
         job.add_seeds(seeds)
-        write_seeds(job, lambda links: [links.more_seeds(seeds)])
+        write_seeds(job, lambda links: [links.more_seeds(seeds, again)])
     finally:
         job.close()
 

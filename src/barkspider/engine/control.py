@@ -25,7 +25,7 @@ from typing import Any
 from barkspider.core.errors import BarkspiderError, JobError
 
 SOCKET = "control.sock"
-COMMANDS = ("status", "pause", "go_on", "stop", "add")
+COMMANDS = ("status", "pause", "go_on", "stop", "add", "write_tables")
 LONGEST = 1 << 20  # bytes of a line: thousands of URLs
 _CLIENTS = 16  # at once: people and their scripts
 _TIMEOUT = 10.0  # seconds for a line and for its answer: a merge may hold up the loop for some of them

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
@@ -86,12 +86,20 @@ class LinkMaker:
         """The keys of the hosts of all seeds."""
         return {self._keys.of(split(seed).host) for seed in self._seeds}
 
-    def more_seeds(self, seeds: Sequence[str]) -> UrlBatch:
-        """Further seeds, which extend the scope."""
-        urls = [self._normalise(seed) for seed in seeds]
-        for url in urls:
+    def more_seeds(self, seeds: Sequence[str], again: Collection[str] = ()) -> UrlBatch:
+        """Further seeds, which extend the scope; those in `again` are fetched though they are known."""
+        urls = {seed: self._normalise(seed) for seed in seeds}
+        for url in urls.values():
             self.extend(url)
-        return self.batch([self._in_scope(urls, [0] * len(urls), 0, int(Flag.SEED))])
+        new = [url for seed, url in urls.items() if seed not in again]
+        known = [url for seed, url in urls.items() if seed in again]
+        twice = int(Flag.SEED | Flag.AGAIN)
+        return self.batch(
+            [
+                self._in_scope(part, [0] * len(part), 0, flags)
+                for part, flags in ((new, int(Flag.SEED)), (known, twice))
+            ]
+        )
 
     def again(self, pages: pa.RecordBatch) -> UrlBatch:
         """Pages to be fetched once more, as the table of pages has them (key, url, depth, parent).

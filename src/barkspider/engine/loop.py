@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any, Self
 
@@ -114,11 +114,11 @@ class Crawl:
         self._frontier.pause(bool(self._pauses))
         self._news.set()
 
-    def add(self, urls: Sequence[str]) -> int:
-        """Take further seeds; how many there are."""
+    def add(self, urls: Sequence[str], again: Collection[str] = ()) -> int:
+        """Take further seeds, of which those in `again` are fetched though they are known; how many there are."""
         seeds = canonical_seeds(self._job.settings, ((url, "") for url in urls))
         self._job.add_seeds(seeds)
-        self._take(Seeds(self._links.more_seeds(seeds)))
+        self._take(Seeds(self._links.more_seeds(seeds, frozenset(again))))
         return len(seeds)
 
     def statistics(self) -> Statistics:
@@ -145,7 +145,10 @@ class Crawl:
         elif command == "stop":
             self.stop()
         elif command == "add":
-            return {"added": self.add(details["urls"])}
+            return {"added": self.add(details["urls"], details.get("again", ()))}
+        elif command == "write_tables":
+            self._archive.write_rows()
+            return {}
         return {"state": self.state(), **self.statistics().as_dict()}
 
     # ── the loop ───────────────────────────────────────────────────────────────────────────────

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, cached_property
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from barkspider.archive import Record, WarcFile, open_table, warc_files
 from barkspider.archive.captures import captures, read_capture, whole_response
@@ -25,7 +26,7 @@ from barkspider.fetch.message import read_whole
 from barkspider.page import Page, PageReader, find_charset, is_html
 from barkspider.page.charset import decode
 from barkspider.storage.env import Env
-from barkspider.url import Domains, Normaliser, parse
+from barkspider.url import Domains, Keys, Normaliser, parse
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,18 @@ class StoredJob:
         """Domains that, as far as the crawl has seen, only redirect to another one, and to which."""
         pages, errors = self._batches("pages", PAGES), self._batches("errors", ERRORS)
         return redirecting(pages, errors, Domains(self.settings.url.private_suffixes))
+
+    def known(self, urls: Sequence[str]) -> set[str]:
+        """Those of some canonical URLs that were fetched, or tried to, by what the tables have."""
+        keys = Keys(self.settings.seed)
+        wanted = {keys.of(url): url for url in urls}
+        values = pa.array(wanted, pa.uint64())
+        found: set[str] = set()
+        for table in ("pages", "errors"):
+            for batch in self._batches(table, ["key"]):
+                hits = batch["key"].filter(pc.is_in(batch["key"], values)).unique().to_pylist()
+                found.update(wanted[key] for key in hits if key in wanted)
+        return found
 
     def pages(self, prefix: str = "pages") -> Iterator[StoredPage]:
         """Every exchange in the order it was archived; with `prefix` robots, those of robots.txt."""
