@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 
@@ -13,8 +14,12 @@ from barkspider.cli import main
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
     """Its exit code with these arguments."""
     monkeypatch.setattr(sys, "argv", ["barkspider", *map(str, arguments)])
-    with pytest.raises(SystemExit) as end:
-        main()
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(SystemExit) as end:
+            main()
+    finally:
+        signal.signal(signal.SIGINT, on_interrupt)  # or nobody could interrupt the tests
     assert isinstance(end.value.code, int)
     return end.value.code
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -125,15 +128,28 @@ def test_a_crawl_leaves_the_collector_of_garbage_as_it_was(
     assert (gc.get_threshold(), gc.get_freeze_count()) == before
 
 
+@pytest.mark.parametrize("command", ["crawl", "demo"])
 def test_ctrl_c_before_the_crawl_gets_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
+    def interrupted(*_: object, **__: object) -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except Exception as error:  # as callbacks of libraries do, where an interrupt would be lost
+            raise AssertionError("it went on") from error
 
-    monkeypatch.setattr("barkspider.cli.crawl.load_settings", interrupted)
-    assert run(monkeypatch, "crawl", "http://127.0.0.1/") == 1
-    assert capsys.readouterr().err.strip() == "barkspider: interrupted"
+    monkeypatch.setattr(f"barkspider.cli.{command}.load_settings", interrupted)
+    monkeypatch.setattr(os, "_exit", sys.exit)
+    assert run(monkeypatch, command, *(["http://127.0.0.1/"] if command == "crawl" else [])) == 130
+    assert capsys.readouterr().err == "barkspider: interrupted\n"
+
+
+def test_ctrl_c_ends_any_other_command_with_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("barkspider.cli.control.check_job", lambda *_: signal.raise_signal(signal.SIGINT))
+    assert run(monkeypatch, "status", tmp_path) == 130
+    assert capsys.readouterr().err == "barkspider: interrupted\n"
 
 
 def test_no_command_prints_the_help(

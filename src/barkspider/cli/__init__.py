@@ -1,7 +1,7 @@
 """What users type: one file per command.
 
-Every command says what was wrong in one line and exits with 2 on wrong usage or settings, 1 on anything
-else; no traceback reaches a user.
+Every command says what was wrong in one line and exits with 2 on wrong usage or settings, 130 on Ctrl-C (but for a
+crawl that has begun, which is stopped by it), 1 on anything else; no traceback reaches a user.
 
 | | |
 | --- | --- |
@@ -10,7 +10,7 @@ else; no traceback reaches a user.
 | to read one | `query`, `show`, `export`, `verify` |
 | one by itself | `fetch` a URL, the synthetic `web`, a `drum` |
 | to think first | `plan` (`measured` is what a crawl tells it), `papers`, `rank`, `rank_compare`, `rank_picture`, `simulate`, `simulate_picture`, `simulate_parallel`, `simulate_parallel_picture` |
-| for all of them | `app`, the table of commands; `compiling`, what the first start shows; `wording` of figures; `pictures` as files |
+| for all of them | `app`, the table of commands; `compiling`, what the first start shows; `interrupts`, what Ctrl-C does; `wording` of figures; `pictures` as files |
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import io
 import os
 import sys
 
+from barkspider.cli.interrupts import INTERRUPTED
 from barkspider.core.errors import BarkspiderError
 
 
@@ -32,7 +33,7 @@ def main() -> None:
         code = error.exit_code
     except KeyboardInterrupt:
         _complain("interrupted")
-        code = 1
+        code = INTERRUPTED
     except BrokenPipeError:  # the reader of our output has left
         sys.stderr.close()
         code = 1

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from barkspider.cli.interrupts import leave_on_interrupt
 from barkspider.cli.seeds import SeedsFile, Strict, given_seeds
 from barkspider.core.load import load_settings, replace
 
@@ -43,6 +44,7 @@ def crawl(
 
     Example: barkspider crawl https://example.org/ --pages 100 --set agent.contact=me@example.org
     """
+    leave_on_interrupt()
     options = list(set_ or [])
     for name, value in (
         ("scope.level", scope),

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from barkspider.cli.interrupts import leave_on_interrupt
 from barkspider.core.load import load_settings
 
 
@@ -24,6 +25,7 @@ def demo(
 
     Example: barkspider demo --for 10s
     """
+    leave_on_interrupt()
     from barkspider.cli.run import run_crawl
     from barkspider.synthweb import HAZARDS, WebSpec, running_web
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from barkspider.cli.interrupts import leave_on_interrupt
 from barkspider.core.errors import UsageError
 from barkspider.core.units import parse_duration
 
@@ -36,6 +37,7 @@ def recrawl(
 
     Example: barkspider recrawl jobs/mine --cut --set fetch.max_size=50MB
     """
+    leave_on_interrupt()
     if older_than is None and not cut:
         raise UsageError("say which pages are to be fetched again: --older-than TIME, or --cut")
     before = time.time() - (parse_duration(older_than) if older_than is not None else 0.0)

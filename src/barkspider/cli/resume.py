@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from barkspider.cli.interrupts import leave_on_interrupt
+
 
 def resume(
     job: Annotated[Path, typer.Argument(help="The folder of a crawl.")],
@@ -29,6 +31,7 @@ def resume(
 
     Example: barkspider resume jobs/mine --set limits.pages=100000
     """
+    leave_on_interrupt()
     from barkspider.cli.run import exit_code, run_job
     from barkspider.engine import Job, ask
     from barkspider.storage.env import Env
