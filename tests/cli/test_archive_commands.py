@@ -47,9 +47,10 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> str:
         (["show", "JOB", "http://a.example/", "--body", "--raw"], "exclude each other"),
         (["show", "nowhere", "http://a.example/"], "nowhere is not the folder of a crawl"),
         (["export", "JOB", "--what", "robots"], "--what is 'robots'; it is pages or graph"),
-        (["export", "JOB", "--format", "npz"], "--format is 'npz'; for pages it is jsonl or parquet"),
+        (["export", "JOB", "--format", "npz"], "--format is 'npz'; for pages it is jsonl or parquet or log"),
         (["export", "JOB", "--format", "parquet"], "needs a file to write to"),
         (["export", "JOB", "--output", "JOB/settings.toml"], "exists; name another file"),
+        (["export", "JOB", "--format", "log", "--newest"], "--newest is for pages as jsonl or parquet"),
         (["export", "nowhere"], "nowhere is not the folder of a crawl"),
     ],
 )
@@ -157,6 +158,16 @@ def test_the_graph_is_exported_as_edges_and_as_sparse_rows(
             ("b.example", "a.example"),
         }
         assert graph["indptr"].dtype == graph["indices"].dtype == np.int32
+
+
+def test_a_log_has_a_line_for_each_url(
+    job: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "export", job, "--format", "log") == 0
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [line[-1] for line in lines] == [*PAGES, "http://a.example/none"]
+    assert lines[0][:3] == ["2027-01-15T08:00:00.000000Z", "200", "ok"]
+    assert lines[-1][1:3] == ["404", "http_404"]
 
 
 def test_a_graph_without_an_edge_says_why(

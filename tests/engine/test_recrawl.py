@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from datetime import datetime
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,20 @@ def test_what_is_shown_of_a_page_is_what_it_is_now(
         assert capfdbinary.readouterr().out == served.web.page(url).body
     stored = open_job(run.job)
     assert {url for url in run.pages if stored.page(url).revisit} == run.pages - run.changed
+
+
+def test_an_export_of_the_newest_has_each_page_once_as_it_is_now(
+    run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert program.run(monkeypatch, "export", run.job) == 0
+    every = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert program.run(monkeypatch, "export", run.job, "--newest") == 0
+    newest = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    html = {row["url"] for row in every}
+    assert (len(every), {row["url"] for row in newest}, len(newest)) == (2 * len(html), html, len(html))
+    assert all(datetime.fromisoformat(row["fetch_time"]).timestamp() >= run.ordered for row in newest)
+    stored = open_job(run.job)
+    assert all(row["text"] == stored.page(row["url"]).text for row in newest)
 
 
 def test_the_counters_add_up_and_nothing_is_wrong_with_the_job(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""`barkspider export`: a crawl for other programs: pages with their text, or the graph of domains."""
+"""`barkspider export`: a crawl for other programs: pages with their text, a log of URLs, or the graph of domains."""
 
 from __future__ import annotations
 
@@ -12,16 +12,28 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from barkspider.cli.query import printable
 from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
     from barkspider.engine import StoredJob
 
-_FORMATS = {"pages": ("jsonl", "parquet"), "graph": ("edges", "npz")}
+_FORMATS = {"pages": ("jsonl", "parquet", "log"), "graph": ("edges", "npz")}
 _ROWS = 1000  # pages of a row group: their texts are in memory together
 _EDGES = """
     SELECT source_domain, target_domain, count(*) AS links FROM links
     WHERE source_domain <> target_domain GROUP BY ALL ORDER BY ALL
+"""
+_OLDER = """
+    SELECT url, epoch_us(fetch_time) AS time FROM pages
+    QUALIFY row_number() OVER (PARTITION BY url ORDER BY fetch_time DESC) > 1
+"""
+_LOG = """
+    SELECT fetch_time AS time, fetch_status, outcome, content_length, content_mime_detected, depth, tries, url FROM pages
+    UNION ALL
+    SELECT time, 0, outcome, NULL, NULL, NULL, tries, url FROM errors
+    WHERE what = 'page' AND key NOT IN (SELECT key FROM pages)
+    ORDER BY time
 """
 
 
@@ -33,12 +45,18 @@ def export(
     format_: Annotated[
         str | None,
         typer.Option(
-            "--format", help="jsonl or parquet for pages, edges or npz for graph; the first if not given."
+            "--format",
+            help="jsonl, parquet or log (a line a URL, without texts) for pages, edges or npz for graph; the first if not "
+            "given.",
         ),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option(help="The file to make; standard output if not given, for jsonl and edges.")
+        Path | None,
+        typer.Option(help="The file to make; standard output if not given, for jsonl, log and edges."),
     ] = None,
+    newest: Annotated[
+        bool, typer.Option("--newest", help="Of pages that were fetched several times the last one only.")
+    ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print what was written as one JSON object.")] = False,
 ) -> int:
     """Write a crawl out for other programs.
@@ -51,6 +69,8 @@ def export(
     chosen = format_ or _FORMATS[what][0]
     if chosen not in _FORMATS[what]:
         raise UsageError(f"--format is {chosen!r}; for {what} it is {' or '.join(_FORMATS[what])}")
+    if newest and chosen not in ("jsonl", "parquet"):
+        raise UsageError("--newest is for pages as jsonl or parquet")
     if output is None and (json_ or chosen in ("parquet", "npz")):
         raise UsageError(f"{'--json' if json_ else chosen} needs a file to write to; name one with --output")
     if output is not None and output.exists():
@@ -59,8 +79,12 @@ def export(
         raise UsageError(f"the folder of {output} does not exist; create it first")
     from barkspider.engine import open_job
 
-    write = {"jsonl": _jsonl, "parquet": _parquet, "edges": _edges, "npz": _npz}[chosen]
-    written = write(open_job(job), output)
+    opened = open_job(job)
+    if chosen in ("jsonl", "parquet"):
+        rows = _pages(opened, _older(opened) if newest else set())
+        written = (_jsonl if chosen == "jsonl" else _parquet)(rows, output)
+    else:
+        written = {"log": _log, "edges": _edges, "npz": _npz}[chosen](opened, output)
     if json_:
         print(json.dumps({"output": str(output), **written}))
     if written.get("edges") == 0:
@@ -69,9 +93,17 @@ def export(
     return 0
 
 
-def _pages(job: StoredJob) -> Iterator[dict[str, Any]]:
+def _older(job: StoredJob) -> set[tuple[str, int]]:
+    """Captures of which there are newer ones: URLs and times in microseconds."""
+    found = job.query(_OLDER)
+    return set(zip(found["url"].to_pylist(), found["time"].to_pylist(), strict=True))
+
+
+def _pages(job: StoredJob, left_out: set[tuple[str, int]]) -> Iterator[dict[str, Any]]:
     """The HTML pages of a crawl; equal pages at several URLs come several times."""
     for page in job.pages():
+        if left_out and (page.url, round(page.time.timestamp() * 1e6)) in left_out:
+            continue
         if 200 <= page.status < 300 and page.is_html:
             yield {
                 "url": page.url,
@@ -93,16 +125,31 @@ def _stream(output: Path | None) -> Iterator[TextIO]:
             yield file
 
 
-def _jsonl(job: StoredJob, output: Path | None) -> dict[str, int]:
+def _log(job: StoredJob, output: Path | None) -> dict[str, int]:
+    """A line for each try of a URL, answered or not; the columns are those of `_LOG`, "-" is what is not known."""
+    table = job.query(_LOG)
+    with _stream(output) as file:
+        for batch in table.to_batches():
+            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                time, *others = row
+                texts = [
+                    f"{time:%Y-%m-%dT%H:%M:%S.%f}Z",
+                    *("-" if value is None else str(value) for value in others),
+                ]
+                file.write("\t".join(map(printable, texts)) + "\n")
+    return {"lines": len(table)}
+
+
+def _jsonl(rows: Iterator[dict[str, Any]], output: Path | None) -> dict[str, int]:
     count = 0
     with _stream(output) as file:
-        for row in _pages(job):
+        for row in rows:
             file.write(json.dumps({**row, "fetch_time": row["fetch_time"].isoformat()}) + "\n")
             count += 1
     return {"pages": count}
 
 
-def _parquet(job: StoredJob, output: Path | None) -> dict[str, int]:
+def _parquet(rows: Iterator[dict[str, Any]], output: Path | None) -> dict[str, int]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -115,7 +162,7 @@ def _parquet(job: StoredJob, output: Path | None) -> dict[str, int]:
             *((name, pa.string()) for name in texts[1:]),
         ]
     )
-    count, rows = 0, _pages(job)
+    count = 0
     with pq.ParquetWriter(output, schema, compression="zstd") as writer:
         while batch := list(islice(rows, _ROWS)):
             writer.write_table(pa.Table.from_pylist(batch, schema))
