@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import os
 import stat
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from numba.core import event
 
+from barkspider.cli import compiling
 from barkspider.cli.compiling import announce
 from barkspider.core import kernel_cache
 from barkspider.core.kernel_cache import ensure_kernel_cache
@@ -23,34 +26,48 @@ class Terminal(io.StringIO):
         return True
 
 
-def compile_two(stream: io.StringIO, *arguments: str) -> str:
-    """What is written while two kernels are compiled, the first with another one inside."""
+@pytest.fixture(autouse=True)
+def nobody_listens() -> Iterator[None]:
+    """Other commands in this process may have begun to listen."""
     listeners = event._registered["numba:compile"]
-    before = list(listeners)
-    announce(arguments, stream)
-    try:
+    before, listeners[:] = list(listeners), []
+    compiling._listen.cache_clear()
+    yield
+    listeners[:] = before
+    compiling._listen.cache_clear()
+
+
+def compile_two(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, *arguments: str) -> str:
+    """What is written while two kernels are compiled, the first with another one inside."""
+    for _ in range(2):  # a second command in the same process changes nothing
+        announce(arguments)
+    with monkeypatch.context() as here:
+        here.setattr(sys, "stderr", stream)
         with event.trigger_event("numba:compile"), event.trigger_event("numba:compile"):
             pass
         with event.trigger_event("numba:compile"):
             pass
-    finally:
-        listeners[:] = before
     return stream.getvalue()
 
 
-def test_a_terminal_shows_how_far_it_is_and_a_log_one_line() -> None:
-    shown = compile_two(Terminal(), "crawl", "http://a.example/")
+def test_a_terminal_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = compile_two(monkeypatch, Terminal(), "crawl", "http://a.example/")
     assert [part.partition("once: ")[2] for part in shown.split("\r") if "once" in part] == [
         "0 are done …\x1b[K",
         "1 are done …\x1b[K",
     ]
     assert shown.endswith("\r\x1b[K")
-    assert compile_two(io.StringIO(), "query", "job").count("\n") == 1
+
+
+def test_a_log_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert compile_two(monkeypatch, io.StringIO(), "query", "job").count("\n") == 1
 
 
 @pytest.mark.parametrize("arguments", [(), ("--version",), ("status", "job"), ("crawl", "--help")])
-def test_commands_without_kernels_do_not_wait_for_the_compiler(arguments: tuple[str, ...]) -> None:
-    assert compile_two(io.StringIO(), *arguments) == ""
+def test_commands_without_kernels_do_not_wait_for_the_compiler(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert compile_two(monkeypatch, io.StringIO(), *arguments) == ""
 
 
 def test_kernels_have_a_private_place_where_nothing_else_can_be_written(
