@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from barkspider.core.load import load_settings
-from barkspider.synthweb import RunningWeb, WebSpec, running_web
+from barkspider.synthweb import HAZARDS, RunningWeb, WebSpec, running_web
 from tests.cli.test_usage import run
 from tests.engine.warcs import archived, check_warcs
 
@@ -198,10 +198,22 @@ def test_a_full_disk_gives_a_line_and_a_summary(served: RunningWeb, tmp_path: Pa
     assert json.loads(done.stdout)["stopped_by"] == "disk"
 
 
-def test_the_demo(tmp_path: Path) -> None:
+def test_the_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, output, errors = end(start("demo", "--for", "2s", folder=tmp_path), timeout=120)
     assert (code, errors) == (0, "")
     assert "The synthetic web" in output
+    assert "hazards that it met" in output
+    met = [line.split()[1] for line in output.splitlines() if line.startswith("│ ") and line.count("│") == 5]
+    assert met
+    assert set(met) <= set(HAZARDS)
+    *_, last = output.splitlines()
+    asked = shlex.split(last.removeprefix("Ask it yourself: barkspider "))
+    assert asked[0] == "query"
+    monkeypatch.chdir(tmp_path)
+    assert run(monkeypatch, *asked) == 0
+    assert "outcome" in capsys.readouterr().out
     (job,) = (tmp_path / "jobs").iterdir()
     assert len(archived(job, "pages")) > 20
     check_warcs(job)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import shlex
 import time
+from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from barkspider.cli.interrupts import leave_on_interrupt
 from barkspider.core.load import load_settings
+
+if TYPE_CHECKING:
+    from barkspider.synthweb import Web
+
+_HOSTS = """
+    SELECT url_host_name AS host, count(*) FILTER (answered) AS answers, count(*) FILTER (NOT answered) AS failures
+    FROM (SELECT url_host_name, true AS answered FROM pages UNION ALL
+          SELECT url_host_name, fetch_status < 500 FROM robots UNION ALL
+          SELECT url_host_name, false FROM errors)
+    GROUP BY host
+"""
+_QUERY = "SELECT what, outcome, count(*) AS times, any_value(url_host_name) AS host FROM errors GROUP BY ALL ORDER BY times DESC"
 
 
 def demo(
@@ -21,7 +35,7 @@ def demo(
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
 ) -> int:
-    """Start the synthetic web on this machine, crawl it, and show what happened.
+    """Start the synthetic web on this machine, crawl it, and show what happened and which hazards were met.
 
     Example: barkspider demo --for 10s
     """
@@ -50,4 +64,29 @@ def demo(
             )
         folder = job or Path("jobs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
         run_crawl(settings, served.web.seeds(20), folder, json_, "barkspider demo", ends=True)
+        if not json_:
+            _show_hazards(served.web, folder)
+            typer.echo(f"Ask it yourself: barkspider query {shlex.quote(str(folder))} {shlex.quote(_QUERY)}")
     return 0
+
+
+def _show_hazards(web: Web, job: Path) -> None:
+    """Which hazards of the synthetic web the crawl met: hosts that have one, and what came of them."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from barkspider.engine import open_job
+
+    hosts, answers, failures = Counter[str](), Counter[str](), Counter[str]()
+    for row in open_job(job).query(_HOSTS).to_pylist():
+        site = web.site(row["host"])
+        if site is not None and site.hazard is not None:
+            hosts[site.hazard.name] += 1
+            answers[site.hazard.name] += row["answers"]
+            failures[site.hazard.name] += row["failures"]
+    table = Table("hazard", title="hazards that it met", title_justify="left")
+    for name in ("hosts", "answers", "failures"):
+        table.add_column(name, justify="right")
+    for name, count in hosts.most_common():
+        table.add_row(name, f"{count:,}", f"{answers[name]:,}", f"{failures[name]:,}")
+    Console().print(table)

@@ -94,9 +94,9 @@ async def _run(
         print(json.dumps({**facts, **statistics.as_dict()}))
     else:
         console.print(summary(statistics, title))
-        more = f"Query it: barkspider query {job.path} …" if ends else f"Go on: barkspider resume {job.path}"
+        more = "" if ends else f"   Go on: barkspider resume {job.path}"
         console.print(
-            f"Archive: {job.archive}   {more}",
+            f"Archive: {job.archive}{more}",
             highlight=False,
             soft_wrap=True,
         )
