@@ -17,6 +17,7 @@ from typing import Any, get_type_hints
 
 import tomli_w
 
+from barkspider.core.credentials import parse_header, parse_login
 from barkspider.core.errors import SettingsError
 from barkspider.core.settings import Settings
 from barkspider.core.units import format_duration, format_size, parse_duration, parse_size
@@ -153,6 +154,18 @@ def dump_settings(settings: Settings) -> str:
     return tomli_w.dumps(document)
 
 
+def holds_secrets(settings: Settings) -> bool:
+    """Whether there is anything among the settings that others should not read.
+
+    >>> holds_secrets(Settings()), holds_secrets(load_settings(options=["fetch.logins=http://a.example me:secret"]))
+    (False, True)
+    """
+    names = [name for name, (_, field) in _fields().items() if field.metadata.get("secret")]
+    return any(
+        getattr(getattr(settings, section), key) for section, key in (name.split(".") for name in names)
+    )
+
+
 def describe_settings() -> list[tuple[str, str, str]]:
     """Name, default and meaning of every setting, for the documentation.
 
@@ -211,7 +224,8 @@ def _convert(name: str, kind: Any, field: dataclasses.Field[Any], value: Any) ->
         if isinstance(value, _Text):
             value = [_Text(part.strip()) for part in value.split(",") if part.strip()]
         if not isinstance(value, list | tuple):
-            raise SettingsError(f"{name} takes a list, not {value!r}")
+            shown = "this" if field.metadata.get("secret") else repr(value)
+            raise SettingsError(f"{name} takes a list, not {shown}")
         return tuple(_convert_one(name, item, field, part) for part in value)
     return _convert_one(name, kind, field, value)
 
@@ -248,7 +262,8 @@ def _convert_one(name: str, kind: Any, field: dataclasses.Field[Any], value: Any
     if kind is int and high is None:
         high = 2**62  # more does not fit the arrays that it ends up in
     if kind is str and not result.isprintable():
-        raise SettingsError(f"{name}: {result!r} has characters that cannot be printed")
+        shown = "it" if field.metadata.get("secret") else repr(result)
+        raise SettingsError(f"{name}: {shown} has characters that cannot be printed")
     if choices and result not in choices:
         raise SettingsError(f"{name}: {result!r} is not one of {', '.join(choices)}")
     if (low is not None and result < low) or (high is not None and result > high):
@@ -272,6 +287,10 @@ def _check(settings: Settings) -> Settings:
             raise SettingsError(f"fetch.types: {kind!r} is no media type; write text/html or text/*")
     for hours in settings.fetch.bandwidth_hours:
         parse_hours(hours)
+    for header in settings.fetch.headers:
+        parse_header(header)
+    for login in settings.fetch.logins:
+        parse_login(login)
     for server in settings.dns.servers:
         _check_name_server(server)
     if not settings.scope.schemes:

@@ -13,9 +13,11 @@ from barkspider.core.units import parse_duration, parse_size
 
 
 def _setting(default: Any, help: str, **constraints: Any) -> Any:  # noqa: A002
+    """A field; no text about the settings shows one that is `secret`."""
+    shown, metadata = not constraints.get("secret"), {"help": help, **constraints}
     if isinstance(default, tuple):
-        return field(default_factory=lambda: default, metadata={"help": help, **constraints})
-    return field(default=default, metadata={"help": help, **constraints})
+        return field(default_factory=lambda: default, repr=shown, metadata=metadata)
+    return field(default=default, repr=shown, metadata=metadata)
 
 
 def _duration(text: str, help: str, low: float = 0.0) -> Any:  # noqa: A002
@@ -203,6 +205,16 @@ class Fetch:
         "Content encodings to ask for; none asks for plain bodies",
         choices=("gzip", "deflate", "br", "zstd"),
     )
+    headers: tuple[str, ...] = _setting(
+        (),
+        "Further headers for certain origins, as ORIGIN NAME: VALUE such as https://intranet.example X-Key: abc",
+        secret=True,
+    )
+    logins: tuple[str, ...] = _setting(
+        (),
+        "Basic authentication for certain origins, as ORIGIN USER:PASSWORD such as https://intranet.example me:secret",
+        secret=True,
+    )
     types: tuple[str, ...] = _setting(
         (), "Media types wanted, such as text/html or text/*; others are left at the headers. Empty: all"
     )
@@ -251,15 +263,12 @@ class Network:
     ports: tuple[str, ...] = _setting(
         (), "Where a network really listens, as NETWORK:PORT=REAL such as 127.0.0.0/8:80=8080"
     )
-    # It may hold a password, so no text about the settings shows it.
-    proxy: str = field(
-        default="",
-        repr=False,
-        metadata={
-            "help": "A proxy for all connections: http://HOST:PORT or socks5://HOST:PORT, with USER:PASSWORD@ "
-            "where it asks for them. Names are still resolved here, so that addresses can be judged; variables of "
-            "the environment never count"
-        },
+    proxy: str = _setting(
+        "",
+        "A proxy for all connections: http://HOST:PORT or socks5://HOST:PORT, with USER:PASSWORD@ "
+        "where it asks for them. Names are still resolved here, so that addresses can be judged; variables of "
+        "the environment never count",
+        secret=True,
     )
 
 
@@ -268,6 +277,9 @@ class Cookies:
     """Cookies keep session ids out of URLs: 3.5% had one instead of 27% (Viúva Negra, section 4.5)."""
 
     enabled: bool = _setting(True, "Accept cookies and send them back to their site")
+    file: str = _setting(
+        "", "A cookies.txt (Netscape) of cookies to begin with, such as a browser's; read at every start"
+    )
     sites: int = _setting(50_000, "Pay-level domains whose cookies are remembered, the last used ones", low=1)
     per_site: int = _setting(20, "Most cookies of a site; the oldest go first", low=1)
     max_size: int = _size("4096B", "Bytes of the name and value of a cookie; a larger one is refused", low=1)

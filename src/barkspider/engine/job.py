@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from barkspider.core.errors import JobError, StorageError
-from barkspider.core.load import change_settings, dump_settings, load_settings, replace
+from barkspider.core.load import change_settings, dump_settings, holds_secrets, load_settings, replace
 from barkspider.core.settings import Settings
 from barkspider.engine.checkpoint import check_format
 from barkspider.engine.folder import SETTINGS, check_job
 from barkspider.engine.preflight import check_settings
-from barkspider.storage.env import Env, FolderLock
+from barkspider.storage.calls import FolderLock
+from barkspider.storage.env import Env
 
 _LOCK, _SEEDS = "job.lock", "seeds.txt"
 _UNFINISHED = {
@@ -76,7 +77,7 @@ class Job:
         if not settings.seed:  # a random one, so that no page can aim at collisions of keys
             settings = replace(settings, {"seed": secrets.randbits(62) + 1})
         env.write_whole(path / _SEEDS, _lines(seeds))
-        env.write_whole(path / SETTINGS, dump_settings(settings).encode())
+        _write_settings(path, settings, env)
         return cls(path, settings, env, lock)
 
     @classmethod
@@ -90,7 +91,7 @@ class Job:
             changed = change_settings(settings, options)
             if changed != settings:
                 check_settings(changed)
-                env.write_whole(path / SETTINGS, dump_settings(changed).encode())
+                _write_settings(path, changed, env)
             return cls(path, changed, env, lock, resumed=True)
         except BaseException:
             lock.release()
@@ -141,6 +142,10 @@ def _locked(path: Path, env: Env, *, make: bool = True) -> FolderLock:
     if lock is None:
         raise JobError(f"{path} is in use by another barkspider; wait for it, or choose another --job")
     return lock
+
+
+def _write_settings(path: Path, settings: Settings, env: Env) -> None:
+    env.write_whole(path / SETTINGS, dump_settings(settings).encode(), private=holds_secrets(settings))
 
 
 def _lines(seeds: Sequence[str]) -> bytes:

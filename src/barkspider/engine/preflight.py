@@ -11,6 +11,7 @@ from dataclasses import replace
 from barkspider.core.errors import UrlError, UsageError
 from barkspider.core.settings import Settings
 from barkspider.fetch import Fetcher
+from barkspider.fetch.cookies_file import read_cookies
 from barkspider.frontier.budget.budgets import Budgets
 from barkspider.page import Classifier
 from barkspider.url import Domains, Normaliser, ScopeRules, is_address, split
@@ -73,8 +74,9 @@ async def check_hosts(settings: Settings, seeds: Sequence[str]) -> None:
 
 
 def check_settings(settings: Settings) -> None:
-    """Raise `SettingsError` for what shows only when it is used: functions that cannot be loaded, patterns, names;
-    `UsageError` where the system allows too few open files."""
+    """Raise `SettingsError` for what shows only when it is used: files and functions that cannot be loaded, patterns,
+    names; `UsageError` where the system allows too few open files."""
+    read_cookies(settings.cookies.file)
     Classifier(settings.page)
     Budgets(settings.budget)
     ScopeRules(settings.scope, Domains(settings.url.private_suffixes), [])

@@ -64,6 +64,7 @@ def open_parts(job: Job, clock: Clock) -> Parts:
         archive.add(harvest.batches, harvest.links)
         frontier.replay(harvest.time, harvest.outcomes)
         replayed += len(harvest.outcomes)
+    worker.give_cookies()  # what the user has now counts more than what an earlier run was given
     tally.load(ledger.tally)
     tally.before = ledger.progress.seconds
     for structure in (*frontier.structures(), archive, cookies):

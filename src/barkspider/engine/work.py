@@ -50,7 +50,7 @@ class Worker:
     ) -> None:
         self._job, self._clock, self._tally = job, clock, tally
         self._fetcher = Fetcher(job.settings)
-        self.cookies = self._fetcher.cookies
+        self.cookies, self.give_cookies = self._fetcher.cookies, self._fetcher.give_cookies
         self._reader = Reader(job.settings, links, archive, clock, tally, job.log)
         self._earlier: EarlierPages | None = None  # made when the first page is fetched again
 

@@ -28,7 +28,9 @@ _YEAR = re.compile(r"([0-9]{2,4})(?![0-9])")
 _LONGEST_ATTRIBUTE = 1024  # what is longer is passed over (RFC 6265bis, section 5.6)
 
 
-class _Cookie(NamedTuple):
+class Cookie(NamedTuple):
+    """A cookie as it is stored (RFC 6265, section 5.3)."""
+
     name: str
     value: str
     domain: str
@@ -39,12 +41,15 @@ class _Cookie(NamedTuple):
 
     @property
     def size(self) -> int:
+        """Bytes that count towards the limit of its site."""
         return len(self.name) + len(self.value) + len(self.path)
 
-    def replaces(self, other: _Cookie) -> bool:
+    def replaces(self, other: Cookie) -> bool:
+        """Whether both are one cookie."""
         return (self.name, self.domain, self.path) == (other.name, other.domain, other.path)
 
     def is_for(self, parts: Parts, path: str, now: float) -> bool:
+        """Whether it is sent to a URL with this path."""
         if self.expires <= now or (self.secure and parts.scheme != "https"):
             return False
         host = parts.host
@@ -72,7 +77,7 @@ class CookieJar:
     def __init__(self, settings: Cookies, domains: Domains) -> None:
         self._settings = settings
         self._domains = domains
-        self._sites: OrderedDict[str, list[_Cookie]] = OrderedDict()
+        self._sites: OrderedDict[str, list[Cookie]] = OrderedDict()
         self._saved: dict[str, bytes] = {}  # sites as `save` wrote them, unless their cookies changed since
 
     def header(self, parts: Parts, now: float) -> str:
@@ -111,6 +116,14 @@ class CookieJar:
             self._put(site, cookies)
         return tuple(taken)
 
+    def give(self, cookies: Sequence[Cookie]) -> None:
+        """Put cookies of the user's own into the jar, in the place of those that sites have set."""
+        for cookie in cookies:
+            site = self._domains.pay_level(cookie.domain)
+            known = self._sites.get(site, [])
+            _store(known, cookie, safe=True)
+            self._put(site, known)
+
     def save(self) -> bytes:
         """All cookies, for `load`. What did not change since the last time costs next to nothing."""
         for site, cookies in self._sites.items():
@@ -130,9 +143,9 @@ class CookieJar:
         """
         for line in saved.splitlines():
             site, cookies = json.loads(line)
-            self._put(site, [_Cookie(*cookie) for cookie in cookies])
+            self._put(site, [Cookie(*cookie) for cookie in cookies])
 
-    def _put(self, site: str, cookies: list[_Cookie]) -> None:
+    def _put(self, site: str, cookies: list[Cookie]) -> None:
         """Remember the cookies of the site that was used last, and forget another if there are too many."""
         self._saved.pop(site, None)
         if not cookies:
@@ -154,7 +167,7 @@ class CookieJar:
             assert len({(cookie.name, cookie.domain, cookie.path) for cookie in cookies}) == len(cookies)
             assert all(self._domains.pay_level(cookie.domain) == site for cookie in cookies)
 
-    def _read(self, text: str, parts: Parts, site: str, now: float) -> _Cookie | None:
+    def _read(self, text: str, parts: Parts, site: str, now: float) -> Cookie | None:
         if not (text.isascii() and text.isprintable()):
             return None
         pair, _, rest = text.partition(";")
@@ -183,10 +196,10 @@ class CookieJar:
             return None
         if prefix.startswith("__host-") and (domain or attributes.get("path") != "/"):
             return None
-        return _Cookie(name, value, domain or parts.host, not domain, path, secure, _expiry(attributes, now))
+        return Cookie(name, value, domain or parts.host, not domain, path, secure, _expiry(attributes, now))
 
 
-def _store(cookies: list[_Cookie], cookie: _Cookie, safe: bool) -> None:
+def _store(cookies: list[Cookie], cookie: Cookie, safe: bool) -> None:
     """Put a cookie in the place of the one it replaces, so that it keeps its age, or at the end."""
     for place, old in enumerate(cookies):
         if cookie.replaces(old):

@@ -13,14 +13,15 @@ from barkspider.core.settings import Network, Settings
 from barkspider.fetch.addresses import AddressRules
 from barkspider.fetch.connection import Connection, Shared, Target
 from barkspider.fetch.cookies import CookieJar
+from barkspider.fetch.cookies_file import read_cookies
 from barkspider.fetch.decoding import decode
 from barkspider.fetch.dns import Resolution, Resolver
 from barkspider.fetch.exchange import REDIRECTS, STALE, Exchange
-from barkspider.fetch.headers import Validators, common_headers, request_bytes
+from barkspider.fetch.headers import Validators, common_headers, own_headers, request_bytes
 from barkspider.fetch.intake import Intake, local_hour
 from barkspider.fetch.poll import Poller
 from barkspider.fetch.proxy import Proxy
-from barkspider.url import Domains, Parts, split
+from barkspider.url import Domains, Parts, origin, split
 
 _ANYWHERE = Network(allow=("0.0.0.0/0", "::/0"))
 _MEMORY_SHARE = 8  # messages being received may take so small a part of `memory`
@@ -58,10 +59,12 @@ class Fetcher:
         self._settings = settings.fetch
         self.rules = AddressRules(settings.network, settings.agent.contact)
         self._resolver = Resolver(settings.dns, self.rules)
-        self._headers = common_headers(settings)
+        self._headers, self._own_headers = common_headers(settings), own_headers(settings.fetch)
         self.cookies = CookieJar(
             settings.cookies, Domains(private=True)
         )  # users of a hosting domain are kept apart
+        self._given = read_cookies(settings.cookies.file)
+        self.give_cookies()
         self._tls = _tls_context(settings)
         self._proxy = Proxy.parse(settings.network.proxy) if settings.network.proxy else None
         # The proxy is the operator's word, wherever it is; it has names of its own.
@@ -71,6 +74,10 @@ class Fetcher:
         intake = Intake(settings.fetch, settings.memory // _MEMORY_SHARE, self._loop, local_hour)
         self._shared = Shared(settings.fetch, self._loop, poller, intake)
         self._idle: OrderedDict[tuple[str, str, int, str], tuple[Connection, float]] = OrderedDict()
+
+    def give_cookies(self) -> None:
+        """Put the cookies of `cookies.file` into the jar, in the place of others."""
+        self.cookies.give(self._given)
 
     async def resolve(self, host: str) -> Resolution:
         """The addresses of a host that may be contacted."""
@@ -88,7 +95,8 @@ class Fetcher:
         default = 443 if parts.scheme == "https" else 80
         authority = parts.host if parts.port == default else f"{parts.host}:{parts.port}"
         cookie = self.cookies.header(parts, time.time())
-        request = request_bytes(authority, parts.target, self._headers, cookie, validators)
+        headers = self._headers + self._own_headers.get(origin(url), "")
+        request = request_bytes(authority, parts.target, headers, cookie, validators)
         exchange = await self._exchange(parts, address, request, any_type)
         cookies = self.cookies.take(parts, exchange.all_headers(b"set-cookie"), time.time())
         body, decoded = exchange.body, True

@@ -7,7 +7,8 @@ from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 from typing import NamedTuple
 
-from barkspider.core.settings import Agent, Settings
+from barkspider.core.credentials import parse_header, parse_login
+from barkspider.core.settings import Agent, Fetch, Settings
 from barkspider.fetch.exchange import Exchange
 
 
@@ -42,6 +43,19 @@ def common_headers(settings: Settings) -> str:
     if not settings.fetch.idle_connections:
         lines.append("Connection: close")
     return "\r\n".join(lines)
+
+
+def own_headers(settings: Fetch) -> dict[str, str]:
+    """The lines that the user wants to be sent to certain origins, by origin.
+
+    >>> own_headers(Fetch(headers=("http://a.example X-Key: abc",)))
+    {'http://a.example': '\\r\\nX-Key: abc'}
+    """
+    found: dict[str, str] = {}
+    given = [*map(parse_header, settings.headers), *map(parse_login, settings.logins)]
+    for place, name, value in given:
+        found[place] = found.get(place, "") + f"\r\n{name}: {value}"
+    return found
 
 
 def request_bytes(

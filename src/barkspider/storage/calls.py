@@ -29,6 +29,10 @@ class Calls:
         """A descriptor of the file."""
         return os.open(path, flags, 0o644)
 
+    def restrict(self, path: Path) -> None:
+        """Let nobody but its owner read or write a file."""
+        path.chmod(0o600)
+
     def close(self, descriptor: int) -> None:
         """Give the descriptor back."""
         os.close(descriptor)
@@ -111,3 +115,17 @@ class Calls:
     def lock(self, descriptor: int) -> None:
         """Take the file for this process alone; BlockingIOError when another has it."""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+class FolderLock:
+    """Keeps a second process out of a folder until `release` or the end of this process."""
+
+    def __init__(self, descriptor: int, calls: Calls) -> None:
+        self._descriptor = descriptor
+        self._calls = calls
+
+    def release(self) -> None:
+        """Let others in; a second call does nothing."""
+        if self._descriptor >= 0:
+            self._calls.close(self._descriptor)
+            self._descriptor = -1

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from barkspider.core.errors import StorageError
-from barkspider.storage.calls import APPEND, CUT, LOCK, READ, Calls
+from barkspider.storage.calls import APPEND, CUT, LOCK, READ, Calls, FolderLock
 from barkspider.storage.memory import Data, as_bytes
 
 _GATHER = 1 << 18  # writes are gathered up to this size; one a quarter as long or longer goes out by itself
@@ -235,20 +235,6 @@ class ReadFile:
         self.close()
 
 
-class FolderLock:
-    """Keeps a second process out of a folder until `release` or the end of this process."""
-
-    def __init__(self, descriptor: int, calls: Calls = _CALLS) -> None:
-        self._descriptor = descriptor
-        self._calls = calls
-
-    def release(self) -> None:
-        """Let others in; a second call does nothing."""
-        if self._descriptor >= 0:
-            self._calls.close(self._descriptor)
-            self._descriptor = -1
-
-
 class Env:
     """A file system: the real one, unless other calls are given. Any thread; it keeps no state."""
 
@@ -268,11 +254,16 @@ class Env:
         with self.open(path) as file:
             return file.pread(offset, file.size if length < 0 else length)
 
-    def write_whole(self, path: Path, data: Data) -> None:
-        """Replace a file in one step: after a crash it holds the old bytes or the new, never a mixture."""
+    def write_whole(self, path: Path, data: Data, *, private: bool = False) -> None:
+        """Replace a file in one step: after a crash it holds the old bytes or the new, never a mixture.
+
+        One that is `private` can be read by its owner alone.
+        """
         temporary = path.with_name(path.name + ".new")
         self.remove(temporary)
         with self.append(temporary) as file:
+            if private:
+                self._calls.restrict(temporary)
             file.write(data)
             file.sync()
         self.rename(temporary, path)
