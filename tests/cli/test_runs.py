@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import socket
@@ -56,6 +57,11 @@ def end(process: subprocess.Popen[str], timeout: float = 60.0) -> tuple[int, str
     return process.returncode, output, errors
 
 
+def complaints(errors: str) -> list[str]:
+    """What a crawl wrote to standard error, but for how far it was every ten seconds: a machine may be slow."""
+    return [line for line in errors.splitlines() if not re.match(r"\d+ s: [\d,]+ pages, ", line)]
+
+
 def wait_for(path: Path, pattern: str) -> None:
     limit = time.monotonic() + 30
     while not list(path.glob(pattern)):
@@ -70,7 +76,7 @@ def test_a_crawl_with_limits(
     chosen = ("--pages", "50", "--json", "--job", "j", *options(served))
     assert run(monkeypatch, "crawl", served.web.seeds(1)[0], *chosen) == 0
     output, errors = capsys.readouterr()
-    assert errors == ""
+    assert complaints(errors) == []
     summary: dict[str, Any] = json.loads(output)
     keys = [
         "pages",
@@ -102,7 +108,7 @@ def test_a_summary_for_people(
     chosen = ("--seeds", "seeds.txt", "--depth", "1", "--pages", "20", *options(served))
     assert run(monkeypatch, "crawl", *chosen) == 0
     output, errors = capsys.readouterr()
-    assert errors == ""
+    assert complaints(errors) == []
     assert "pages" in output
     assert "20 in" in output
     (job,) = (tmp_path / "jobs").iterdir()
@@ -117,7 +123,7 @@ def test_a_signal_stops_cleanly(served: RunningWeb, tmp_path: Path, number: sign
     wait_for(tmp_path / "j" / "archive", "pages-*")
     process.send_signal(number)
     code, output, errors = end(process)
-    assert (code, errors.count("\n")) == (0, 1)
+    assert (code, len(complaints(errors))) == (0, 1)
     summary = json.loads(output)
     assert summary["stopped_by"] == "signal"
     assert summary["pages"] == len(archived(tmp_path / "j", "pages"))
@@ -162,7 +168,7 @@ def test_a_terminal_that_knows_ascii_only(served: RunningWeb, tmp_path: Path) ->
     command = [*PROGRAM, "crawl", served.web.seeds(1)[0], "--pages", "5", *options(served)]
     plain = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
     done = subprocess.run(command, cwd=tmp_path, env=plain, capture_output=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, b"")
+    assert (done.returncode, complaints(done.stderr.decode())) == (0, [])
 
 
 def test_what_was_fetched_is_on_disk_while_the_crawl_goes_on(served: RunningWeb, tmp_path: Path) -> None:
@@ -193,7 +199,7 @@ def test_a_full_disk_gives_a_line_and_a_summary(served: RunningWeb, tmp_path: Pa
         cwd=tmp_path, capture_output=True, timeout=60, text=True,
     )  # fmt: skip
     assert done.returncode == 1
-    assert done.stderr.count("\n") == 1
+    assert len(complaints(done.stderr)) == 1
     assert "cannot write" in done.stderr
     assert json.loads(done.stdout)["stopped_by"] == "disk"
 
@@ -202,7 +208,7 @@ def test_the_demo(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, output, errors = end(start("demo", "--for", "2s", folder=tmp_path), timeout=120)
-    assert (code, errors) == (0, "")
+    assert (code, complaints(errors)) == (0, [])
     assert "The synthetic web" in output
     assert "hazards that it met" in output
     met = [line.split()[1] for line in output.splitlines() if line.startswith("│ ") and line.count("│") == 5]
