@@ -25,6 +25,7 @@ from barkspider.archive import (
     warc_files,
 )
 from barkspider.archive.cdxj import index_lines, index_name
+from barkspider.archive.notes import schema_of
 from barkspider.archive.reader import warc_number
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.load import replace
@@ -132,7 +133,7 @@ class Crawl:
     def apply(self) -> None:
         """Apply every record of the journal."""
         for entry in self.journal[self.applied.count :]:
-            batches = {name: decode_batch(data) for name, data in entry.batches.items()}
+            batches = {name: decode_batch(data, schema_of(name)) for name, data in entry.batches.items()}
             self.archive.add(batches, entry.links)
         self.applied.count = len(self.journal)
 

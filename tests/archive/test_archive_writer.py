@@ -25,6 +25,7 @@ from barkspider.archive import (
     warc_files,
 )
 from barkspider.archive.duplicates import find_duplicates
+from barkspider.archive.notes import schema_of
 from barkspider.archive.views import ask
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.errors import StorageError, UsageError
@@ -130,7 +131,7 @@ def test_rows_wait_for_their_notes_to_come_back_and_may_come_from_another_writer
     assert archive.places() == {"pages": (file, offset + length), "robots": ("", 0)}
     assert archive.prepare()["tables"] == dict.fromkeys(("pages", "robots", "errors", "links"), -1)
     written = {name: encode_batch(batch) for name, batch in batches_of(notes).items()}
-    other.add({name: decode_batch(data) for name, data in written.items()}, links)
+    other.add({name: decode_batch(data, schema_of(name)) for name, data in written.items()}, links)
     assert other.prepare()["tables"] == {"pages": 0, "robots": -1, "errors": -1, "links": 0}
     (page,) = open_table(Env(), tmp_path / "two", "pages").read().to_pylist()
     assert (page["key"], page["parent"], page["title"]) == (2**64 - 1, 2**63, 'half ?, "ü" \x00')

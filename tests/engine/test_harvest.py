@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barkspider.archive import Note, error_note
-from barkspider.archive.notes import LINKING
+from barkspider.archive import Note, as_batch, batches_of, decode_batch, encode_batch, error_note
+from barkspider.archive.notes import LINKING, LINKING_SCHEMA, schema_of
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
 from barkspider.core.events import (
@@ -29,6 +29,7 @@ from barkspider.core.events import (
 from barkspider.core.load import load_settings
 from barkspider.engine.harvest import Harvest, Reaped, is_harvest, places_of
 from barkspider.engine.links import LinkMaker
+from barkspider.engine.outcomes import SCHEMA, as_rows, from_rows
 from tests.core.test_batch import rows as url_rows
 
 PLACES = {"pages": ("pages-1.warc.gz", 2**40), "robots": ("", 0)}
@@ -146,3 +147,20 @@ def test_a_record_that_is_no_harvest_is_refused_in_one_line() -> None:
         with pytest.raises(StorageError, match=message):
             Harvest.decode(record)
     assert not is_harvest(older)
+
+
+def test_columns_that_an_older_version_did_not_write_are_null() -> None:
+    asked = FetchRobots("http://a", "u", "x", 1, 0)
+    older = as_rows([RobotsFetched(asked, 200, max_age=5.0)]).drop_columns(["max_age"])
+    assert from_rows(decode_batch(encode_batch(older), SCHEMA), UrlBatch.of([])) == [
+        RobotsFetched(asked, 200)
+    ]
+    linking = as_batch(LINKING_SCHEMA, [{"source": 7, "outside": ["http://b.example/"]}])
+    for table, batch in (
+        (LINKING, linking),
+        ("errors", batches_of([error_note(5.0, "page", "x", "h")])["errors"]),
+    ):
+        data = encode_batch(batch.drop_columns([batch.schema.names[-2]]))
+        found = decode_batch(data, schema_of(table))
+        assert found.schema == batch.schema
+        assert found.column(found.num_columns - 2).null_count == 1

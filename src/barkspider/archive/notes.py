@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from barkspider.archive.schemas import SCHEMAS
+from barkspider.archive.schemas import SCHEMAS, conform
 
 # Whose links go into the table `links`: `count` of a harvest's links from the number `first` on belong to the page
 # `source`, and those `outside` of scope; `anchors` are their texts, if these were asked for.
@@ -58,10 +58,12 @@ def batches_of(notes: Iterable[Note]) -> dict[str, pa.RecordBatch]:
     rows: dict[str, list[dict[str, Any]]] = {}
     for table, row in notes:
         rows.setdefault(table, []).append(row)
-    return {
-        table: as_batch(LINKING_SCHEMA if table == LINKING else SCHEMAS[table], found)
-        for table, found in rows.items()
-    }
+    return {table: as_batch(schema_of(table), found) for table, found in rows.items()}
+
+
+def schema_of(table: str) -> pa.Schema:
+    """The columns of what is noted for a table; KeyError where there is none of that name."""
+    return LINKING_SCHEMA if table == LINKING else SCHEMAS[table]
 
 
 def as_batch(schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
@@ -84,16 +86,16 @@ def encode_batch(batch: pa.RecordBatch) -> bytes:
     return data
 
 
-def decode_batch(data: bytes) -> pa.RecordBatch:
-    """What `encode_batch` wrote; ValueError for anything else.
+def decode_batch(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    """What `encode_batch` wrote, maybe of another version, with the columns of a schema; ValueError for anything else.
 
-    >>> decode_batch(encode_batch(as_batch(LINKING_SCHEMA, [{"source": 7}])))["source"].to_pylist()
+    >>> decode_batch(encode_batch(as_batch(LINKING_SCHEMA, [{"source": 7}])), LINKING_SCHEMA)["source"].to_pylist()
     [7]
     """
     with pa.ipc.open_stream(data) as stream:
         batch = stream.read_next_batch()
     batch.validate(full=True)
-    return batch
+    return conform(batch, schema)
 
 
 def micros(time: float) -> int:

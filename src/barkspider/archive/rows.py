@@ -96,6 +96,8 @@ class LinkBuffer(RowBuffer):
         urls = links.url.to_arrow().cast(pa.string())
         domains = self._domains(links.pld_key, urls)
         self._add(linking, pages, links.key, domains, urls, _texts(linking["anchors"], counts), True)
+        if linking["outside"].null_count == len(linking):
+            return
         counts = pc.fill_null(pc.list_value_length(linking["outside"]), 0).to_numpy()
         pages, urls = np.repeat(np.arange(len(linking)), counts), linking["outside"].flatten()
         names = urls.to_pylist()

@@ -15,7 +15,6 @@ from barkspider.archive import cdxj
 from barkspider.archive.notes import LINKING, Note, micros
 from barkspider.archive.recovery import SERIES, Committed, Recovered
 from barkspider.archive.rows import LinkBuffer, RowBuffer
-from barkspider.archive.schemas import SCHEMAS, conform
 from barkspider.archive.tables import TableFolder, open_table
 from barkspider.archive.warc import NOWHERE, Original, Place, Stored, WarcWriter
 from barkspider.core.batch import UrlBatch
@@ -201,7 +200,7 @@ class ArchiveWriter:
         """Put into the tables what was noted about a harvest; `links` are those of its pages."""
         for name, buffer in self._rows.items():
             if name in batches:
-                buffer.add(conform(batches[name], SCHEMAS[name]))  # a journal may be older than this version
+                buffer.add(batches[name])
         if LINKING in batches:
             self._links.add_links(batches[LINKING], links)
 

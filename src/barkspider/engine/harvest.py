@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from barkspider.archive import Note, batches_of, decode_batch, encode_batch
-from barkspider.archive.notes import LINKING
+from barkspider.archive.notes import LINKING, schema_of
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.errors import StorageError
 from barkspider.core.events import Outcome, PageFetched
 from barkspider.engine.links import LinkMaker, Links
-from barkspider.engine.outcomes import as_rows, from_rows, is_kept
+from barkspider.engine.outcomes import SCHEMA, as_rows, from_rows, is_kept
 
 Places = Mapping[str, tuple[str, int]]  # how far each series of WARC files went: name of a file, bytes
 
@@ -105,8 +105,9 @@ class Harvest:
             if place != len(record):
                 raise ValueError("its length is not what it says")
             links = UrlBatch.decode(parts.pop(_LINKS))
-            outcomes = from_rows(decode_batch(parts.pop(_OUTCOMES)), links)
-            batches = {name.removeprefix(_TABLE): decode_batch(part) for name, part in parts.items()}
+            outcomes = from_rows(decode_batch(parts.pop(_OUTCOMES), SCHEMA), links)
+            tables = {name.removeprefix(_TABLE): part for name, part in parts.items()}
+            batches = {name: decode_batch(part, schema_of(name)) for name, part in tables.items()}
             return cls(float(head["time"]), outcomes, links, batches, _places(head), head["tally"])
         except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
             raise StorageError(f"a record of the journal cannot be read: {error!r}") from error

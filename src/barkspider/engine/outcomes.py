@@ -24,7 +24,7 @@ from barkspider.core.records import pack_row, unpack_row
 Kept = PageFetched | RobotsFetched | Seeds
 
 # One row for each outcome; `kind` says which columns count. What a later version adds is null for older ones.
-_SCHEMA = pa.schema(
+SCHEMA = pa.schema(
     [
         ("kind", pa.string()),  # page, robots, seeds
         ("status", pa.uint16()),
@@ -62,7 +62,7 @@ def is_kept(outcome: Outcome) -> bool:
 
 def as_rows(outcomes: Sequence[Outcome]) -> pa.RecordBatch:
     """The outcomes that are kept, in order, without the links of their pages; `from_rows` is the way back."""
-    return as_batch(_SCHEMA, [_row(outcome) for outcome in outcomes if is_kept(outcome)])
+    return as_batch(SCHEMA, [_row(outcome) for outcome in outcomes if is_kept(outcome)])
 
 
 def from_rows(rows: pa.RecordBatch, links: UrlBatch) -> list[Kept]:

@@ -36,7 +36,6 @@ class Parts:
     links: LinkMaker
     archive: ArchiveWriter
     worker: Worker
-    cookies: KeptCookies
     frontier: Frontier
     replayed: int
 
@@ -69,7 +68,7 @@ def open_parts(job: Job, clock: Clock) -> Parts:
     tally.before = ledger.progress.seconds
     for structure in (*frontier.structures(), archive, cookies):
         ledger.add(structure)
-    return Parts(job, clock, steady, tally, ledger, links, archive, worker, cookies, frontier, replayed)
+    return Parts(job, clock, steady, tally, ledger, links, archive, worker, frontier, replayed)
 
 
 def _extend_scope(links: LinkMaker, harvest: Harvest) -> None:
