@@ -126,7 +126,7 @@ def _stream(output: Path | None) -> Iterator[TextIO]:
 
 
 def _log(job: StoredJob, output: Path | None) -> dict[str, int]:
-    """A line for each try of a URL, answered or not; the columns are those of `_LOG`, "-" is what is not known."""
+    """A line for each answer, and for each try of a URL that never answered; the columns are those of `_LOG`, "-" is what is not known."""
     table = job.query(_LOG)
     with _stream(output) as file:
         for batch in table.to_batches():
