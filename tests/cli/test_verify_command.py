@@ -72,7 +72,7 @@ def killed(served: RunningWeb, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def has_outcomes(job: Path) -> bool:
-    return any("outcomes since the last checkpoint" in problem.what for problem in verify_job(job))
+    return any("records since the last checkpoint" in problem.what for problem in verify_job(job))
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_what_a_kill_left_is_recoverable(
     assert {problem["kind"] for problem in told["problems"]} <= {"recoverable", "note"}
     assert run(monkeypatch, "verify", str(killed)) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert any("outcomes since the last checkpoint" in line for line in lines)
+    assert any("records since the last checkpoint" in line for line in lines)
     assert all(line.startswith(("recoverable: ", "note: ")) for line in lines[:-1])
 
 

@@ -81,7 +81,7 @@ def verify_journal(env: Env, folder: Path, applied: int) -> Iterator[Fault]:
             kind = RECOVERABLE if path == files[-1] else DAMAGE
             yield Fault(kind, path.name, f"is not whole behind byte {min(end, env.size(path))}")
     if last > applied:
-        yield Fault(RECOVERABLE, folder.name, f"{last - applied} outcomes since the last checkpoint")
+        yield Fault(RECOVERABLE, folder.name, f"{last - applied} records since the last checkpoint")
 
 
 def _check_file(env: Env, folder: Path, name: str, length: int, files: dict[str, int]) -> Iterator[Fault]:
