@@ -1,10 +1,12 @@
 """What budgets cost: URLs per second of processor time through seen, star and beast, and bytes per page.
 
-Three parts. Rows: packing and unpacking batches. Links: a stream as it comes off pages, 59 links a page, one in
+Four parts. Rows: packing and unpacking batches. Links: a stream as it comes off pages, 59 links a page, one in
 nine new, 15% of them to another domain, goes through all three stages into the queues and out again as fast
 as pages would be crawled, re-scans and a commit included; 10 million URLs are known before. Cost: a web whose
 domains are all endless is crawled by BEAST and by the naive way that the paper began with, and the bytes of
-rows read and written for each page are compared with equations (8) and (10), from re-scan to re-scan.
+rows read and written for each page are compared with equations (8) and (10), from re-scan to re-scan. Scopes: a
+crawl of one domain, of a hundred and of a hundred thousand, with the settings as they come; the first two go on until
+nothing is left. A URL of a large crawl should cost at most twice what one of 10,000 does.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from tests.frontier.naive import crawl
+from tests.frontier.naive import crawl, feed
 
 from barkspider.core.batch import WIDTH, UrlBatch
 from barkspider.core.settings import Budget
@@ -43,6 +45,9 @@ _URL = 70  # bytes
 _KNOWN = 10_000_000
 _DOMAINS = 10_000
 _RAM, _DISK = 300_000_000, 800_000_000
+_SCOPES = (1, 100, 100_000)  # domains
+_ENDING = (1, 100)  # of these, those that are crawled to their end
+_SMALL = 10_000  # URLs
 _TARGETS = {
     "pack_rows": 10_000_000,
     "column_rows": 100_000_000,
@@ -52,7 +57,7 @@ _TARGETS = {
 
 
 def run(quick: bool) -> dict[str, Any]:
-    """9 million links and 5 doublings when `quick`, else 47 million and 7."""
+    """9 million links, 5 doublings and scopes of 1 million URLs when `quick`, else 47 million, 7 and 10 million."""
     figures: dict[str, Any] = {}
     targets: list[dict[str, Any]] = []
 
@@ -74,6 +79,15 @@ def run(quick: bool) -> dict[str, Any]:
     figures |= cost["figures"]
     target("beast_cost_over_bound", cost["beast"], 1.0, cost["beast"] < 1.0)
     target("naive_cost_over_bound", cost["naive"], 1.0)
+    for domains in _SCOPES:
+        scope = _scope(domains, _SMALL, 1_000_000 if quick else 10_000_000)
+        figures |= {f"{name}_of_{domains}_domains": value for name, value in scope.items()}
+        target(
+            f"cost_of_{domains}_domains_over_that_of_{_SMALL}_urls", scope["ratio"], 2.0, scope["ratio"] <= 2
+        )
+        if domains == _ENDING[-1]:
+            share = scope["larger_budgets_in_first_half"]
+            target("larger_budgets_in_first_half", share, 0.6)
     return {"figures": figures, "targets": targets}
 
 
@@ -318,6 +332,29 @@ def _cost(
     worst = max(_slope(begin, end) for begin, end in pairwise(marks)) / row / bound
     naive_last = _slope(*slow[-2:]) / row / bound
     return {"figures": figures, "beast": round(worst, 3), "naive": round(naive_last, 1)}
+
+
+def _scope(domains: int, small: int, large: int) -> dict[str, float]:
+    """Bytes that BEAST moves for a URL in crawls of two sizes. Every other domain has twice the budget of the others,
+    which is the whole of the order: while all have URLs left, theirs are two of three that come out."""
+    budgets, found = np.array([20, 10], np.uint32), dict[str, float]()
+    costs = []
+    for urls in (small, large):
+        with tempfile.TemporaryDirectory() as folder:
+            beast = Beast(Env(), Path(folder), Budget())
+            order = feed(beast, urls, domains, budgets, drain=domains in _ENDING)
+            costs.append((beast.moved.read + beast.moved.written) / urls)
+            found |= {"rescans": beast.moved.rescans, "queues": beast.gauges().queues}
+            if domains in _ENDING and len(order) != urls:
+                raise AssertionError(f"{len(order)} of {urls} URLs came out")
+            beast.close()
+    first_half = order[: len(order) // 2]
+    return found | {
+        "bytes_per_url_small": round(costs[0]),
+        "bytes_per_url_large": round(costs[1]),
+        "ratio": round(costs[1] / costs[0], 2),
+        "larger_budgets_in_first_half": round(float(np.mean(first_half % 2 == 0)), 3),
+    }
 
 
 def _slope(begin: tuple[int, int], end: tuple[int, int]) -> float:

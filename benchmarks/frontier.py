@@ -22,7 +22,7 @@ import numpy.typing as npt
 from barkspider.core.batch import UrlBatch
 from barkspider.core.load import load_settings
 from barkspider.core.texts import Texts
-from barkspider.frontier.robots.permits import Permit
+from barkspider.frontier.robots.permit import Permit
 from barkspider.frontier.stages import Stages
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import os
+import tempfile
+
+from hypothesis import settings
 
 # Before numpy is imported, here and in the processes that tests start: in huge pages, tables of which a small
 # crawl uses a few rows would be resident as a whole, for as long as the garbage of a crawl is not collected.
 os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
+# Jobs are sealed with a key of the user's: those of tests with one of their own.
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="barkspider-tests-")
+
+# No test depends on how busy the machine is.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")

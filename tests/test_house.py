@@ -36,3 +36,16 @@ def test_the_table_of_changes_names_files_that_are_there() -> None:
             )  # one without a folder is beside the one before
             assert path.is_file(), row
             folder = path.parent
+
+
+def test_every_attack_of_the_page_on_security_is_held_by_a_test_that_is_there() -> None:
+    project = ROOT.parents[1]
+    told = (project / "docs" / "security.md").read_text().partition("## Attacks")[2]
+    rows = [line for line in told.splitlines() if line.startswith("| ")][2:]
+    assert len(rows) > 20
+    for row in rows:
+        named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", row)
+        assert named, row
+        for file, name in named:
+            assert (project / file).is_file(), row
+            assert not name or f"\ndef {name}(" in (project / file).read_text(), row

@@ -14,6 +14,7 @@ This module is the public API and nothing else:
 docs/architecture.md tells how it works inside.
 """
 
+import os
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         BarkspiderError,
         JobError,
         SettingsError,
+        ShortMemoryError,
         StorageError,
         UrlError,
         UsageError,
@@ -38,6 +40,7 @@ __all__ = [
     "JobError",
     "Settings",
     "SettingsError",
+    "ShortMemoryError",
     "Statistics",
     "StorageError",
     "StoredJob",
@@ -50,6 +53,8 @@ __all__ = [
 ]
 
 ensure_kernel_cache(Path(__file__).parent)  # before anything that has kernels
+# Arrow's own allocator keeps what is free: thirty megabytes in a crawl that uses two.
+os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 _ROOMS = {
     "Settings": "core.settings",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from gzip import compress
+from hashlib import sha1
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,6 +28,7 @@ from barkspider.archive import (
 )
 from barkspider.archive.duplicates import find_duplicates
 from barkspider.archive.notes import schema_of
+from barkspider.archive.records import base_32
 from barkspider.archive.views import ask
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.errors import StorageError, UsageError
@@ -112,6 +115,7 @@ def test_every_column_of_a_page_is_filled_in(tmp_path: Path) -> None:
         "title": "A title",
         "description": None,
         "simhash": None,
+        "content_decoded_digest": None,
     }
 
 
@@ -319,6 +323,29 @@ def test_duplicates_are_all_found_whatever_the_batches(bodies: list[int], step: 
         pages = ask(Env(), folder, "SELECT key, duplicate_of FROM pages").to_pylist()
         assert {row["key"]: row["duplicate_of"] for row in pages if row["duplicate_of"]} == expected
         assert len(pages) == len(bodies)
+
+
+def test_a_page_that_is_sent_in_another_way_is_the_same_page(tmp_path: Path) -> None:
+    archive = open_archive(tmp_path)
+    body = b"The same page. " * 100
+    sent = (
+        b"\r\n" + body,
+        b"Content-Encoding: gzip\r\n\r\n" + compress(body, 1),
+        b"Content-Encoding: gzip\r\n\r\n" + compress(body, 9),
+    )
+    for number, rest in enumerate(sent):
+        url = f"http://a.example/{number}"
+        fetched = Fetched(url, "192.0.2.1", b"GET /", b"HTTP/1.1 200 OK\r\n" + rest, "", NOW + number, 0.25)
+        row = UrlRow(KEYS.of(url), 1, 1, 0, 0, 0, 0, url.encode())
+        archive.add(batches_of(describe(archive, row, fetched, "ok", Facts(body=body))), links_to())
+    archive.close()
+    pages = open_table(Env(), tmp_path, "pages").read()
+    assert len(set(pages["content_digest"].to_pylist())) == 3
+    assert set(pages["content_decoded_digest"].to_pylist()) == {base_32(sha1(body).digest())}
+    found = open_table(Env(), tmp_path, "duplicates").read().to_pylist()
+    first, *others = pages["key"].to_pylist()
+    assert sorted(row["key"] for row in found) == sorted(others)
+    assert {row["duplicate_of"] for row in found} == {first}
 
 
 def test_duplicates_survive_a_crash_before_their_commit(

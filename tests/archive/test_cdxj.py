@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from barkspider.archive import WarcWriter, surt
 from barkspider.archive.captures import captures
-from barkspider.archive.cdxj import INDEX, index_name, look_up, merge, parse_line
+from barkspider.archive.cdxj import INDEX, Lines, index_name, look_up, merge, parse_line
 from barkspider.core.settings import Archive
 from barkspider.storage.env import Env
 from barkspider.url import parse
@@ -123,3 +123,17 @@ def test_a_hostile_url_or_type_stays_one_line_of_json(tmp_path: Path) -> None:
     lines = (tmp_path / index_name(stored.file)).read_text().splitlines()
     assert len(lines) == 4
     assert all(json.loads(line.split(" ", 2)[2])["mime"] == "unk" for line in lines)
+
+
+@pytest.mark.parametrize("memory", [1, 200, 3_000, 1_000_000])
+def test_an_index_is_the_same_however_many_of_its_lines_wait_in_memory(tmp_path: Path, memory: int) -> None:
+    """With one byte each line is a run: more of them than are merged at a time."""
+    chosen = random.Random(memory)
+    lines = [b"%016x line\n" % chosen.getrandbits(64) for _ in range(150)]
+    index = Lines(Env(), tmp_path / "a.cdxj", memory)
+    for line in lines:
+        index.append(line)
+    assert index.size == sum(map(len, lines)) + 41 * len(lines)
+    index.finish()
+    assert (tmp_path / "a.cdxj").read_bytes() == b"".join(sorted(lines))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.cdxj"]

@@ -13,7 +13,6 @@ import pytest
 from barkspider.archive import WarcFile, count_kept, open_table, recover, warc_files
 from barkspider.archive.cdxj import index_lines, index_name
 from barkspider.archive.reader import warc_number
-from barkspider.archive.schemas import SCHEMAS
 from barkspider.archive.verify import verify_archive
 from barkspider.archive.views import ask
 from barkspider.core.errors import StorageError
@@ -44,11 +43,7 @@ def work(crawl: Crawl, steps: int, random: Random) -> list[int]:
 
 
 @pytest.fixture(autouse=True)
-def without_duckdb(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """DuckDB reads the real disk only."""
-    if "tmp_path" not in request.fixturenames:
-        empty = SCHEMAS["domains"].empty_table()
-        monkeypatch.setattr("barkspider.archive.views.domain_table", lambda *_: empty)
+def merging_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("barkspider.archive.tables._MANY", 3)
 
 

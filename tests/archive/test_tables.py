@@ -7,18 +7,18 @@ from pathlib import Path
 from random import Random
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barkspider.archive.notes import LINKING_SCHEMA, as_batch
-from barkspider.archive.recent import RecentDigests
+from barkspider.archive.payloads import Payloads
 from barkspider.archive.rows import LinkBuffer, RowBuffer
 from barkspider.archive.schemas import SCHEMAS
 from barkspider.archive.tables import TableFolder, visible
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.settings import Archive
 from barkspider.storage.env import Env
 from barkspider.url import Keys
 from tests.storage.faulty import FaultyEnv
@@ -47,7 +47,7 @@ def test_rows_come_back_in_order_through_writes_and_merges(tmp_path: Path) -> No
     table.compact()
     assert [part.name for part in table.parts()] == ["000000-000039.parquet"]
     assert [path.name for path in table.folder.iterdir()] == ["000000-000039.parquet"]
-    table.replace(rows(7))
+    table.replace([rows(7)])
     assert numbers(Env(), tmp_path / "t") == [7]
 
 
@@ -78,7 +78,7 @@ def test_large_files_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     table = TableFolder(Env(), tmp_path / "t", SCHEMA)
     for part in ([1], range(2, 3000), [3000], [3001]):
         table.write(rows(*part))
-    monkeypatch.setattr("barkspider.archive.tables._SMALL", 5000)
+    monkeypatch.setattr("barkspider.archive.tables.LARGE", 5000)
     table.compact()
     assert [part.name[:13] for part in table.parts()] == ["000000-000000", "000001-000001", "000002-000003"]
     assert numbers(Env(), tmp_path / "t") == list(range(1, 3002))
@@ -141,7 +141,7 @@ def batch(*values: tuple[int, str | None]) -> pa.RecordBatch:
 def test_rows_wait_for_each_other_but_not_too_long(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         table = TableFolder(Env(), tmp_path / "t", SCHEMA)
-        buffer = RowBuffer(table, Archive(table_interval=60.0), pool)
+        buffer = RowBuffer(table, pool, 1_000_000, 60.0)
         for number in range(0, 2500, 10):
             buffer.add(batch(*((each, "u") for each in range(number, number + 10))))
         buffer.tick(100.0)
@@ -157,26 +157,62 @@ def test_rows_wait_for_each_other_but_not_too_long(tmp_path: Path) -> None:
 def test_rows_beyond_the_memory_are_written_at_once_and_errors_come_out(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         table = TableFolder(Env(), tmp_path / "t", SCHEMA)
-        buffer = RowBuffer(table, Archive(table_memory=100_000), pool)
+        buffer = RowBuffer(table, pool, 100_000, 60.0)
         for number in range(0, 30_000, 100):
             buffer.add(batch(*((each, "some words") for each in range(number, number + 100))))
+        buffer.wait()
+        assert table.parts() == []  # they are in a file that is not complete
+        assert [path.suffix for path in (tmp_path / "t").iterdir()] == [".new"]
         buffer.write()
         buffer.wait()
-        assert len(table.parts()) > 3
         assert numbers(Env(), tmp_path / "t") == list(range(30_000))
+        (part,) = table.files()
+        groups = pq.ParquetFile(part).metadata
+        assert groups.num_row_groups >= 5
+        assert max(groups.row_group(n).num_rows for n in range(groups.num_row_groups)) < 10_000
         env = FaultyEnv()
         env.kinds["sync"] = "EIO"
-        buffer = RowBuffer(TableFolder(env, FOLDER, SCHEMA), Archive(), pool)
+        buffer = RowBuffer(TableFolder(env, FOLDER, SCHEMA), pool, 100_000, 60.0)
         buffer.add(batch((1, "u")))
         buffer.write()
-        with pytest.raises(StorageError, match="cannot sync"):
-            buffer.wait()
+        for _ in range(2):  # nothing may be committed from then on
+            with pytest.raises(StorageError, match="cannot sync"):
+                buffer.wait()
+
+
+def test_a_large_file_is_completed_while_rows_come_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barkspider.archive.rows.LARGE", 20_000)
+    with ThreadPoolExecutor(1) as pool:
+        table = TableFolder(Env(), tmp_path / "t", SCHEMA)
+        buffer = RowBuffer(table, pool, 100_000, 60.0)
+        for number in range(0, 30_000, 100):
+            buffer.add(batch(*((each, "some words") for each in range(number, number + 100))))
+        buffer.wait()
+        assert len(table.parts()) > 1
+        buffer.write()
+        buffer.wait()
+        assert numbers(Env(), tmp_path / "t") == list(range(30_000))
+
+
+def test_merging_holds_a_row_group_at_a_time(tmp_path: Path) -> None:
+    table = TableFolder(Env(), tmp_path / "t", SCHEMA, group_bytes=200_000)
+    for number in range(0, 60_000, 10_000):
+        table.write(
+            pa.Table.from_batches([batch(*((n, "some words") for n in range(number, number + 10_000)))])
+        )
+    table.compact()
+    (part,) = table.files()
+    groups = pq.ParquetFile(part).metadata
+    assert numbers(Env(), tmp_path / "t") == list(range(60_000))
+    assert 4 < groups.num_row_groups < 20
 
 
 def test_a_text_that_is_not_unicode_costs_only_its_bad_characters(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         table = TableFolder(Env(), tmp_path / "t", SCHEMA)
-        buffer = RowBuffer(table, Archive(), pool)
+        buffer = RowBuffer(table, pool, 100_000, 60.0)
         buffer.add(batch((1, "good"), (2, "half \ud800"), (3, None)))
         buffer.write()
         buffer.wait()
@@ -205,7 +241,7 @@ def test_links_get_the_domains_of_both_ends(tmp_path: Path) -> None:
             asked.append(url)
             return ".".join(url.split("/")[2].split(".")[-2:])
 
-        buffer = LinkBuffer(table, Archive(), pool, domain_of, Keys(7))
+        buffer = LinkBuffer(table, pool, 100_000, 60.0, domain_of, Keys(7))
         # A page whose links count, but not for the table, lies between the two.
         harvest = UrlBatch.join([links, links.slice(0, 1), links.slice(1, 2)])
         buffer.add_links(as_batch(LINKING_SCHEMA, linking), harvest)
@@ -223,21 +259,34 @@ def test_links_get_the_domains_of_both_ends(tmp_path: Path) -> None:
     assert len(asked) == 3
 
 
-@settings(max_examples=200)
-@given(st.lists(st.integers(0, 40), max_size=200), st.integers(1, 12))
-def test_recent_digests_remember_at_least_the_last_half_and_nothing_false(keys: list[int], most: int) -> None:
-    recent = RecentDigests(most)
-    last: dict[int, int] = {}
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 2**63), max_size=100, unique=True), st.integers(1, 12), st.integers(0, 3))
+def test_places_of_payloads_are_all_found_whatever_was_written_when(
+    keys: list[int], most: int, reopened: int
+) -> None:
+    env = FaultyEnv()
+    payloads = Payloads(env, Path("/a"), "pages", most)
+    places = {key | 1: number for number, key in enumerate(keys)}
     for number, key in enumerate(keys):
-        recent.put(2 * key, number)
-        last.pop(2 * key, None)
-        last[2 * key] = number
-        recent.validate()
-        for near in list(last)[-max(most // 2, 1) :][-1:]:
-            assert recent.find(near) == last[near]
-        for key_, number_ in last.items():
-            assert recent.find(key_) in (
-                -1,
-                *[n for n, k in enumerate(keys) if 2 * k == key_ and n <= number_],
-            )
-    assert recent.find(2**63) == -1
+        payloads.put(key, number)
+        if reopened and number % 30 == reopened:
+            payloads.spill()
+            Payloads(env, Path("/a"), "robots", most).put(key, 10**6)
+            payloads = Payloads(env, Path("/a"), "pages", most)
+            assert payloads.until == number
+    for key in keys:
+        assert payloads.find(key) == places[key | 1]
+    assert payloads.find(2**64 - 2) == -1
+    runs = [name for name in env.list(Path("/a/payloads")) if name.startswith("pages")]
+    assert len(runs) <= 2 + len(keys).bit_length()
+
+
+def test_a_crash_while_payloads_are_noted_loses_none_that_were_noted_before() -> None:
+    env = FaultyEnv()
+    payloads = Payloads(env, Path("/a"), "pages", 4)
+    for number in range(40):
+        payloads.put(number << 40, number)
+    for _, disk in env.crashes():
+        crashed = FaultyEnv(disk.after_power_loss("keep", Random(0)))
+        again = Payloads(crashed, Path("/a"), "pages", 4)
+        assert all(again.find(number << 40) == number for number in range(again.until + 1))

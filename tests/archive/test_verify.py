@@ -102,7 +102,7 @@ DAMAGES: list[tuple[Callable[[Path], object], str, str]] = [
     (
         lambda folder: first(folder, "tables/pages/*").write_bytes(b"PAR1 and no more PAR1"),
         "damage",
-        "cannot be read",
+        "is damaged: ",
     ),
     (
         lambda folder: first(folder, "tables/links/*").rename(folder / "tables/links/000004-000005.parquet"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -256,6 +257,8 @@ def test_what_is_small_cut_or_unlike_is_stored_whole(tmp_path: Path) -> None:
     writer = writer_in(tmp_path, revisit_size=len(BODY) + 1)
     assert not any(writer.write_exchange(URL, REQUEST, PLAIN, "192.0.2.7", NOW).revisit for _ in range(3))
     writer.close()
+    tmp_path = tmp_path / "other"
+    tmp_path.mkdir()
     writer = writer_in(tmp_path, revisit_size=1)
     for response, truncated in (
         (PLAIN, "length"),
@@ -277,6 +280,23 @@ def test_a_payload_whose_file_was_moved_away_is_stored_again(tmp_path: Path) -> 
     assert not writer.write_exchange(URL, REQUEST, PLAIN, "192.0.2.7", NOW).revisit
     assert writer.write_exchange(URL, REQUEST, PLAIN, "192.0.2.7", NOW).revisit
     writer.close()
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_payload_of_an_earlier_run_becomes_a_revisit(tmp_path: Path, noted: bool) -> None:
+    """However long ago it was stored, and also if the process died before it was noted."""
+    writer = writer_in(tmp_path, revisit_size=1, recent_digests=2)
+    first = writer.write_exchange(URL, REQUEST, PLAIN, "192.0.2.7", NOW)
+    for number in range(10):
+        other = PLAIN[: -len(BODY)] + b"x" * number + BODY
+        writer.write_exchange(f"{URL}{number}", REQUEST, other, "192.0.2.7", NOW)
+    writer.close()
+    if not noted:
+        shutil.rmtree(tmp_path / "payloads")
+    again = writer_in(tmp_path, revisit_size=1, recent_digests=2)
+    stored = again.write_exchange(URL, REQUEST, PLAIN, "192.0.2.7", NOW)
+    assert (stored.revisit, stored.digest) == (True, first.digest)
+    again.close()
 
 
 def test_only_the_whole_digest_makes_a_revisit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,11 +327,16 @@ def test_metadata_belongs_to_its_response(tmp_path: Path) -> None:
 def test_a_file_of_many_small_answers_ends_before_its_index_is_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barkspider.archive.warc._MOST_LINES", 3)
+    monkeypatch.setattr("barkspider.archive.warc._MOST_INDEX", 10_000)
     writer = writer_in(tmp_path)
-    files = [writer.write_exchange(URL, REQUEST, EMPTY, "192.0.2.7", NOW).file for _ in range(7)]
+    urls = [*[URL] * 100, *(f"{URL}{number}{'x' * 2000}" for number in range(7))]
+    files = [writer.write_exchange(url, REQUEST, EMPTY, "192.0.2.7", NOW).file for url in urls]
     writer.close()
-    assert [files.count(file) for file in dict.fromkeys(files)] == [3, 3, 1]
+    counts = [files.count(file) for file in dict.fromkeys(files)]
+    assert sum(counts) == 107
+    assert min(counts[:3]) > 20  # short URLs
+    assert counts[-2] == 3  # long ones
+    assert max(path.stat().st_size for path in tmp_path.glob("*.cdxj")) < 10_000 + 4_500
 
 
 _NASTY = st.lists(

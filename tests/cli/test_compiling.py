@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import os
 import stat
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -27,10 +29,11 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture(autouse=True)
-def nobody_listens() -> Iterator[None]:
+def nobody_listens(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Other commands in this process may have begun to listen."""
     listeners = event._registered["numba:compile"]
     before, listeners[:] = list(listeners), []
+    monkeypatch.setattr(compiling, "compile_beside", lambda module: None)
     compiling._listen.cache_clear()
     yield
     listeners[:] = before
@@ -57,6 +60,34 @@ def test_a_terminal_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None
         "1 are done …\x1b[K",
     ]
     assert shown.endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize(
+    ("command", "module"), [("crawl", ["barkspider.page"]), ("demo", ["barkspider.synthweb"]), ("query", [])]
+)
+def test_a_second_process_compiles_what_comes_last(
+    command: str, module: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(compiling, "compile_beside", begun.append)
+    compile_two(monkeypatch, io.StringIO(), command, "x")
+    assert begun == module  # once, however many kernels there are
+    for name in module:
+        assert import_module(name)
+
+
+def test_the_second_process_ends_with_the_first(tmp_path: Path) -> None:
+    (tmp_path / "endless.py").write_text(
+        "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(600)"
+    )
+    code = (
+        "import os, time; from barkspider.cli import compiling; os.sched_getaffinity = lambda _: {0, 1}\n"
+        "compiling.compile_beside('endless')\n"
+        "while not (os.path.exists('pid') and open('pid').read()): time.sleep(0.01)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=True, timeout=60)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 def test_a_log_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

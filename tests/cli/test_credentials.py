@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
 import stat
 import threading
 from collections.abc import Iterator
@@ -14,6 +16,8 @@ from typing import Any
 import pytest
 
 from barkspider import load_settings
+from barkspider.archive import WarcFile
+from barkspider.storage.env import Env
 from tests.cli.program import complaint, run
 
 OPEN = ("network.allow=127.0.0.0/8", "politeness.host_delay=0", "politeness.server_delay=0", "memory=64MB")
@@ -101,16 +105,21 @@ def test_they_are_sent_to_their_origin_and_nowhere_else(
     assert stat.S_IMODE(Path("j/settings.toml").stat().st_mode) == 0o600
 
 
-def test_a_job_without_secrets_can_be_read_by_others(
-    mine: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_is_for_its_owner_alone(mine: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    options = [part for option in OPEN for part in ("--set", option)]
-    assert run(monkeypatch, "crawl", f"{mine.origin}/", "--pages", "1", "--job", "j", *options) == 0
-    assert stat.S_IMODE(Path("j/settings.toml").stat().st_mode) & 0o044
-    login = f"fetch.logins={mine.origin} me:secret"
-    assert run(monkeypatch, "resume", "j", "--pages", "2", "--set", login) == 0
-    assert stat.S_IMODE(Path("j/settings.toml").stat().st_mode) == 0o600
+    before = os.umask(0)
+    try:
+        options = [part for option in OPEN for part in ("--set", option)]
+        assert run(monkeypatch, "crawl", f"{mine.origin}/", "--pages", "1", "--job", "j", *options) == 0
+        login = f"fetch.logins={mine.origin} me:secret"
+        assert run(monkeypatch, "resume", "j", "--pages", "2", "--set", login) == 0
+    finally:
+        os.umask(before)
+    made = [Path("j"), *Path("j").rglob("*")]
+    assert {"settings.toml", "journal", "cookies", "log.jsonl", "manifest.json"} <= {
+        path.name for path in made
+    }
+    assert [str(path) for path in made if path.stat().st_mode & 0o077] == []
 
 
 def test_a_newer_file_of_cookies_counts_when_a_crawl_goes_on(
@@ -156,6 +165,42 @@ def test_what_is_wrong_is_named_and_no_secret_shown(
     assert message in line
     assert "secret" not in line
     assert not Path("j").exists()
+
+
+def test_no_output_shows_a_secret(
+    mine: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What is archived is what was sent, as docs/settings.md says; everything else is looked at here."""
+    monkeypatch.chdir(tmp_path)
+    cookies(tmp_path, "hush-cookie")
+    Path("mine.toml").write_text(
+        f'[fetch]\nheaders = ["{mine.origin} X-Key: hush-header"]\nlogins = ["{mine.origin} me:hush-login"]\n'
+        '[cookies]\nfile = "cookies.txt"\n[network]\nallow = ["127.0.0.0/8"]\n'
+    )
+    secrets = ["hush", base64.b64encode(b"me:hush-login").decode()]
+    options = [part for option in OPEN for part in ("--set", option)]
+    assert run(monkeypatch, "fetch", f"{mine.origin}/", "--config", "mine.toml") == 0
+    assert run(monkeypatch, "fetch", f"{mine.origin}/", "--config", "mine.toml", "--json") == 0
+    assert (mine.asked["/"]["X-Key"], mine.asked["/"]["Cookie"]) == ("hush-header", "session=hush-cookie")
+    assert run(monkeypatch, "crawl", f"{mine.origin}/", "--config", "mine.toml", "--job", "j", *options) == 0
+    for command in (["status", "j"], ["status", "j", "--json"], ["verify", "j"], ["resume", "j", "--json"]):
+        assert run(monkeypatch, *command) == 0
+    proxied = ("--set", "network.proxy=http://me:hush-proxy@127.0.0.1:1", "--set", "politeness.retries=0")
+    assert run(monkeypatch, "crawl", f"{mine.origin}/", "--job", "k", "--for", "5s", *options, *proxied) == 1
+    for wrong in ("http://me:hush@a", "ftp://me:hush@a:1/", "http://me:hush@[a]:1", "http://me:hush%ff@a:1"):
+        assert run(monkeypatch, "fetch", f"{mine.origin}/", *options, "--set", f"network.proxy={wrong}") == 2
+    for wrong in ('[network]\nproxy = ["hush"]', "[fetch]\nlogins = [['hush']]", "[fetch]\nheaders = 'hush'"):
+        Path("wrong.toml").write_text(wrong)
+        assert run(monkeypatch, "fetch", f"{mine.origin}/", "--config", "wrong.toml") == 2
+    shown = capfd.readouterr()
+    logged = Path("j/log.jsonl").read_text() + Path("k/log.jsonl").read_text()
+    infos = b""
+    for path in Path().glob("*/archive/*.warc.gz"):
+        with WarcFile(Env(), path) as file:
+            infos += next(iter(file)).block
+    assert infos
+    for secret in secrets:
+        assert secret not in shown.out + shown.err + logged + infos.decode()
 
 
 def test_no_text_about_the_settings_shows_a_secret() -> None:

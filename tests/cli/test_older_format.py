@@ -53,7 +53,7 @@ def test_a_job_of_an_older_format_is_refused_in_one_line(
 ) -> None:
     before = contents(job)
     name, *rest = command
-    assert run(monkeypatch, name, str(job), *rest) == 2
+    assert run(monkeypatch, name, str(job), *rest, "--trust-settings") == 2
     error = capsys.readouterr().err
     assert "was begun by an older barkspider" in error
     assert error.count("\n") == 1

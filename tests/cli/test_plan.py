@@ -29,15 +29,15 @@ STATISTICS: dict[str, Any] = {
     "pages_per_second": 100.0,
     "cpu_seconds": 20.0,
     "out_of_scope": {"scheme": 100_000},
-    "gauges": {"hosts": 2_000},
+    "gauges": {"hosts": 300, "domains": 2_000},  # hosts are those in RAM, a small part of a large crawl
 }
 
 
-def make_job(folder: Path, scope: str = "web", **more: Any) -> Path:
+def make_job(folder: Path, scope: str = "web", options: dict[str, str] | None = None, **more: Any) -> Path:
     """A job folder as a crawl leaves it."""
     (folder / "archive").mkdir(parents=True)
     (folder / "archive" / "pages-0.warc.gz").write_bytes(bytes(50_000))
-    settings: Settings = load_settings(options=[f"scope.level={scope}"])
+    settings: Settings = load_settings(options=[f"scope.level={scope}"], overrides=options)
     (folder / "settings.toml").write_text(dump_settings(settings), "utf-8")
     events = [{"event": "started"}, {"event": "ended", **STATISTICS, **more}]
     lines = "".join(json.dumps(event) + "\n" for event in events)
@@ -72,7 +72,8 @@ def test_a_plan_for_people_and_for_programs(
     } <= found.keys()
     assert int(found["alpha_mercator"]) == 93
     assert int(found["alpha_polybot"]) == 663
-    assert found["alpha_drum"] == pytest.approx(2.35, rel=0.02)
+    assert found["alpha_drum_whole_disk"] == pytest.approx(2.35, rel=0.02)
+    assert found["alpha_drum"] == pytest.approx(3.33, rel=0.02)
     assert found["beast_queues"] == 16
     assert found["parameters"]["ram"] == 1e9
     assert found["warnings"] == []
@@ -107,7 +108,7 @@ def test_warnings_are_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
         (["--pages", "1e9", "--unique", "11"], "--unique is 11; a share is at most 1"),
         (["--pages", "1e9", "--plot", "plan.gif"], "let it end in .svg, .png or .pdf"),
         (["--pages", "1e9", "--plot", "none/plan.svg"], "none is not a folder"),
-        (["--from", "none"], "none is not a job: cannot read none/log.jsonl"),
+        (["--from", "none"], "none is not the folder of a crawl"),
     ],
 )
 def test_wrong_usage_gets_one_line_and_exit_code_2(
@@ -170,16 +171,37 @@ def test_the_bytes_of_the_crawls_drum_are_predicted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     counters = counted(front=200_000)
-    job = make_job(tmp_path / "job", drum={"seen": asdict(counters)})
+    drum = asdict(counters) | {"keys": counters.unique, "known_bytes": 8 * counters.unique + 400}
+    beast = {"placed": 5_000, "failed": 9_000, "taken": 4_000, "rescanned": 6_000, "written": 14_000 * 74}
+    beast |= {"read": 10_000 * 74, "queues": 4, "budget": 12.5}
+    options = {"memory": "64MB", "disk": "26GB"}
+    job = make_job(tmp_path / "job", options=options, drum={"seen": drum}, beast=beast)
     assert run(monkeypatch, "--from", job, "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["parameters"]["url_bytes"] == 71
     assert found["parameters"]["links_per_page"] == 12
-    moved, predicted = (found["measured"][f"drum_{name}_bytes"] for name in ("counted", "predicted"))
+    assert found["parameters"]["sifted"] == counters.sifted / counters.rows
+    moved, predicted = (
+        found["measured"]["drums"]["seen"][f"{name}_bytes"] for name in ("counted", "predicted")
+    )
     assert moved == counters.moved()
     assert predicted == pytest.approx(moved, rel=0.1)
+    # R and D are those of the job: what its memory and disk leave for URLseen.
+    assert (found["parameters"]["ram"], found["parameters"]["disk"]) == (15e6, 8e9)
+    budgets = found["measured"]["budgets"]
+    assert (budgets["domains"], budgets["budget"], budgets["queues"], budgets["predicted_queues"]) == (
+        2000,
+        12.5,
+        4,
+        1,
+    )
+    assert budgets["bytes_per_second"] == pytest.approx(24_000 * 74 / 100)  # seconds
+    assert budgets["bytes_per_second"] < budgets["beast_bytes_per_second"]
+    assert budgets["moved"]["predicted_bytes"] == pytest.approx(24_000 * 74)
     assert run(monkeypatch, "--from", job) == 0
-    assert "Its DRUM moved 21.78 MB; the model says " in capsys.readouterr().out
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Its DRUM seen moved 21.78 MB; the model says " in text
+    assert "j 4; (11) says 1. E[B_x] 12.5, V 2,000" in text
 
 
 @pytest.mark.parametrize(
@@ -196,6 +218,7 @@ def test_a_crawl_without_figures_is_refused(
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
 ) -> None:
+    (tmp_path / "settings.toml").write_text("")
     (tmp_path / "log.jsonl").write_text(json.dumps(event) + "\n")
     assert run(monkeypatch, "--from", tmp_path) == 2
     assert message in capsys.readouterr().err

@@ -25,6 +25,8 @@ def test_the_presets_hold_the_papers_values() -> None:
     assert (negra.fetch.timeout, negra.fetch.max_size, negra.url.max_length) == (60.0, 2_000_000, 200)
     assert negra.scope.depth_from == "site"
     assert negra.url.add_www
+    assert negra.fetch.types == negra.page.keep_types
+    assert "application/pdf" in negra.fetch.types
     default = load_settings()
     assert (default.politeness.host_delay, default.politeness.server_delay) == (2.0, 1.0)
     assert (default.limits.site_urls, default.limits.site_duplicates, default.scope.depth) == (0, 0, 0)
@@ -140,3 +142,24 @@ def test_every_setting_is_described() -> None:
     rows = describe_settings()
     assert len(rows) == len({name for name, _, _ in rows}) > 60
     assert all(default and help_text for _, default, help_text in rows)
+
+
+def test_the_preset_of_irlbot_leaves_out_what_is_known_to_be_no_html() -> None:
+    excluded = load_settings("irlbot").scope.exclude_extensions
+    assert {"jpg", "pdf", "zip", "mp3", "css", "js", "exe"} <= set(excluded)
+    assert not set(excluded) & {
+        "html",
+        "htm",
+        "xhtml",
+        "php",
+        "asp",
+        "aspx",
+        "jsp",
+        "cgi",
+        "dll",
+        "pl",
+        "xml",
+        "com",
+    }
+    assert len(set(excluded)) == len(excluded)
+    assert load_settings().scope.exclude_extensions == ()

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from barkspider.core.batch import UrlBatch
+from barkspider.core.events import FetchRobots
 from barkspider.core.load import load_settings
 from barkspider.core.records import Flag, UrlRow
 from barkspider.engine.links import LinkMaker
@@ -57,7 +58,7 @@ def test_a_batch_is_what_normalising_and_judging_one_by_one_gives(options: list[
     normaliser, scope = Normaliser(settings.url, domains), ScopeRules(settings.scope, domains, [SEED])
     refused: Counter[str] = Counter()
     expected = []
-    for url in normaliser.many(HREFS, parse(PAGE.url.decode()), refused):
+    for url in normaliser.many(HREFS, parse(PAGE.url.decode()), refused)[0]:
         host = split(url).host
         inside = settings.scope.depth_from == "seed" or host == "www.example.com"
         depth = 5 if inside else 0
@@ -97,5 +98,37 @@ def test_pages_to_be_fetched_again_are_what_they_were_and_scope_is_not_asked() -
     narrow = load_settings(options=["seed=7", "scope.level=page"])
     found = LinkMaker(narrow, [SEED], lambda: 9.5).again(stored)
     places = zip(rows, (0, 3, 65_535), (0, 1, 2**64 - 1), strict=True)
-    expected = [row._replace(depth=depth, parent=parent, flags=Flag.AGAIN) for row, depth, parent in places]
+    expected = [
+        row._replace(depth=depth, parent=parent, flags=int(Flag.AGAIN | Flag.LINKED))
+        for row, depth, parent in places
+    ]
     assert found.rows() == UrlBatch.decode(found.encode()).rows() == expected
+
+
+@pytest.mark.parametrize(
+    ("location", "leads"),
+    [
+        ("http://b.example/x", True),
+        ("/rules", True),
+        ("http://victim.example/x", False),
+        ("http://VICTIM.example./x", False),
+        ("http://www.shy.example/x", False),
+        ("http://b.example:8080/x", False),
+        (
+            "https://www.a.example/robots.txt",
+            True,
+        ),  # of the same domain: its rules count, whatever is crawled
+        ("http://b.example:25/", False),
+        ("ftp://b.example/", False),
+    ],
+)
+def test_a_robots_txt_leads_to_no_place_that_is_excluded(location: str, leads: bool) -> None:
+    scope = {
+        "scope.level": "web",
+        "scope.exclude_hosts": ["victim.example"],
+        "scope.exclude_domains": ["shy.example"],
+        "scope.ports": [80],
+    }
+    links = LinkMaker(load_settings(overrides=scope), [])
+    asked = FetchRobots("http://a.example", "http://a.example/robots.txt", "192.0.2.1", 1, 0)
+    assert bool(links.robots_at(location, asked)) is leads

@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 from barkspider.core.batch import UrlBatch
-from barkspider.core.events import Seeds
+from barkspider.core.events import FetchRobots, RobotsFetched, Seeds
 from barkspider.core.load import load_settings
 from barkspider.engine import loop
 from barkspider.engine.harvest import Harvest, Reaped
@@ -45,6 +45,21 @@ def test_a_harvest_ends_after_so_many_answers(tmp_path: Path, monkeypatch: pytes
     found = harvests(tmp_path, seeds)
     assert [len(harvest.outcomes) for harvest in found] == [3, 3, 1]
     assert [each for harvest in found for each in harvest.outcomes] == [each.outcome for each in seeds]
+
+
+def test_a_harvest_ends_after_so_many_bytes_of_robots_txt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "_MOST_RULES", 10)
+    asked = FetchRobots("http://a.example", "http://a.example/robots.txt", "192.0.2.1", 1, 0)
+    found = harvests(tmp_path, [Reaped(RobotsFetched(asked, 200, b"123456"))] * 5)
+    assert [len(harvest.outcomes) for harvest in found] == [2, 2, 1]
+
+
+def test_a_harvest_ends_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "_LONGEST", -1.0)
+    seeds = [Reaped(Seeds(UrlBatch.of([b"http://a.example/%d" % number]))) for number in range(3)]
+    assert [len(harvest.outcomes) for harvest in harvests(tmp_path, seeds)] == [1, 1, 1]
 
 
 def test_a_harvest_ends_after_so_many_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from barkspider.storage.env import Env
 from barkspider.synthweb import Entry, RunningWeb, WebSpec, read_log, running_web
 from tests.cli import program
 from tests.engine.warcs import archived, check_warcs
-from tests.website import QUICK, Answer, serving_site
+from tests.website import QUICK, Answer, Site, serving_site
 
 SPEC = {"seed": 3, "pages": 200, "page_bytes": 2_000, "crawl_delay": 0.02}
 OPTIONS = [
@@ -289,7 +289,7 @@ def test_pages_that_were_cut_are_fetched_again_as_a_whole(
     assert list(verify_job(job)) == []
 
 
-def test_what_is_to_be_fetched_again_because_it_was_cut_does_not_count_as_asked_for_because_it_is_old(
+def test_what_is_asked_for_because_it_was_cut_is_not_asked_for_once_more_because_it_is_old(
     tmp_path: Path,
 ) -> None:
     with serving_site({"/": "<a href=/large>x</a>", "/large": "many words " * 500}) as site:
@@ -298,7 +298,7 @@ def test_what_is_to_be_fetched_again_because_it_was_cut_does_not_count_as_asked_
     now = time.time()
     assert fetch_again(job, now, cut=True) == (1, False)
     assert fetch_again(job, now, cut=True) == (0, True)  # it is queued
-    assert fetch_again(job, now) == (1, True)
+    assert fetch_again(job, now) == (1, True)  # the other one
     assert fetch_again(job, now) == (0, True)
     assert fetch_again(job, now, cut=True) == (0, True)
     job.close()
@@ -309,7 +309,51 @@ def test_which_pages_has_to_be_said(
 ) -> None:
     assert program.run(monkeypatch, "recrawl", str(crawled)) == 2
     (line,) = capfd.readouterr().err.splitlines()
-    assert line == "barkspider: say which pages are to be fetched again: --older-than TIME, or --cut"
+    assert line == "barkspider: say which pages are to be fetched again: --older-than TIME, --cut or --gone"
+
+
+def recrawled(site: Site, job: Path, *, gone: bool = False) -> list[str]:
+    """The paths that are asked for when all pages of a job are fetched again."""
+    site.asked.clear()
+    held = Job.open(job, Env())
+    fetch_again(held, time.time(), gone=gone)
+    held.close()
+    resume(job)
+    return sorted(site.asked)
+
+
+def test_temporary_and_cut_answers_are_asked_for_again_404_once_and_410_only_when_that_is_wanted(
+    tmp_path: Path,
+) -> None:
+    job, links = tmp_path / "job", "".join(f"<a href=/{name}>x</a>" for name in "abcdef")
+    page = Answer("here", headers={"ETag": '"1"'})
+    pages = {"/": Answer(links), "/a": page, "/b": page, "/c": page, "/d": Answer("many words " * 500)}
+    with serving_site(pages | {"/e": Answer(status=403)}) as site:  # and no /f
+        options = [*QUICK, "fetch.max_size=2KB", "politeness.retries=0", "politeness.obey_robots=false"]
+        crawl([site.url("/")], job, load_settings(options=options))
+        site.pages |= {"/a": Answer(status=503), "/b": Answer(status=404), "/c": Answer(status=410)}
+        assert recrawled(site, job) == ["/", "/a", "/b", "/c", "/d", "/f"]
+        site.pages["/a"] = page
+        assert recrawled(site, job) == [
+            "/",
+            "/a",
+            "/b",
+            "/d",
+        ]  # /b missed for the first time, /f for the second
+        assert open_job(job).page(site.url("/a")).revisit  # a condition of what was there before the 503
+        assert recrawled(site, job) == ["/", "/a", "/d"]
+        site.pages["/b"] = page
+        assert recrawled(site, job, gone=True) == ["/b", "/c", "/f"]
+        assert recrawled(site, job) == ["/", "/a", "/b", "/d"]
+    assert list(verify_job(job)) == []
+
+
+def test_what_is_gone_is_told_in_one_line(
+    crawled: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    job = str(_copy(crawled, tmp_path))
+    assert program.run(monkeypatch, "recrawl", job, "--gone", "--cut", "--older-than", "7d") == 0
+    assert capfd.readouterr().out == f"no page of {job} was cut or is gone and is older than 7d\n"
 
 
 def _served_by(web: RunningWeb) -> list[str]:

@@ -58,12 +58,12 @@ def run(port: int, job: Path, *options: str) -> tuple[set[str], dict[str, int]]:
     return kept, statistics.rejected
 
 
-def own(page: Candidate, source: str) -> tuple[bool, bool]:
-    """Keeps what is linked from this site and says nothing of wine."""
-    return "vinho" not in page.text(), source in ("", "127.0.0.1")
+def own(page: Candidate, linked: bool) -> tuple[bool, bool]:
+    """Keeps what says nothing of wine; without `page.keep_tlds` only seeds are linked from anywhere."""
+    return "vinho" not in page.text(), linked == page.url.endswith("/")
 
 
-def broken(page: Candidate, source: str) -> bool:
+def broken(page: Candidate, linked: bool) -> bool:
     raise ValueError("no idea")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barkspider.core.settings import Cookies
-from barkspider.fetch.cookies import CookieJar, parse_date
+from barkspider.fetch.cookies import Cookie, CookieJar, parse_date
 from barkspider.url import Domains, split
 
 DOMAINS = Domains(private=True)
@@ -251,6 +252,29 @@ def test_the_sites_used_last_are_remembered() -> None:
     assert jar.header("http://a.example/") == "id=a"
     jar.take("http://c.example/", "id=c")
     assert [jar.header(f"http://{name}.example/") for name in "abc"] == ["id=a", "", "id=c"]
+
+
+def test_all_sites_together_take_no_more_than_the_memory_for_them() -> None:
+    jar = Jar(memory=200_000)
+    for number in range(1000):
+        jar.take(f"http://{number}.example/", *(f"c{n}={'x' * 390}" for n in range(20)))
+        jar.take(f"http://small-{number}.example/", "id=7")
+    assert 150_000 < len(jar.jar.save()) < 200_000
+    assert jar.header("http://small-999.example/") == "id=7"
+    assert (jar.header("http://999.example/") != "", jar.header("http://900.example/")) == (True, "")
+    other = Jar(memory=100_000)
+    other.jar.load(jar.jar.save())
+    other.jar.validate()
+    assert other.header("http://small-999.example/") == "id=7"
+
+
+def test_cookies_of_the_user_are_not_forgotten_for_others() -> None:
+    jar = Jar(memory=20_000)
+    jar.jar.give([Cookie("login", "secret", "mine.example", True, "/", False, inf)])
+    for number in range(100):
+        jar.take(f"http://{number}.example/", f"c={'x' * 1000}")
+    assert jar.header("http://mine.example/") == "login=secret"
+    assert (jar.header("http://0.example/"), jar.header("http://99.example/") != "") == ("", True)
 
 
 def test_a_jar_that_is_switched_off_stays_empty() -> None:

@@ -260,6 +260,22 @@ def test_a_long_answer_comes_over_tcp_and_is_cut_to_what_is_of_use() -> None:
     bench(lambda *_: many, test)
 
 
+@pytest.mark.parametrize(
+    ("private", "expected"), [(20, ("8.8.8.8",)), (31, ("8.8.8.8",)), (32, ()), (4_049, ())]
+)
+def test_few_addresses_of_a_long_answer_are_judged(
+    private: int, expected: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[str] = []
+    refusal = RULES.refusal
+    monkeypatch.setattr(RULES, "refusal", lambda address: judged.append(address) or refusal(address))
+    many = [f"10.0.{number // 250}.{number % 250}" for number in range(private)]
+    found, _ = resolve(only(A, Answer([*many, "8.8.8.8"], truncated=True)))
+    assert found.addresses == expected
+    assert found.error == ("" if expected else "refused_address")
+    assert len(set(judged)) == min(private + 1, 32)
+
+
 def test_the_addresses_of_a_name_take_turns() -> None:
     async def test(bench: Bench) -> None:
         first = [(await bench.resolve("a.example")).addresses[0] for _ in range(4)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, suppress
@@ -301,20 +303,30 @@ def test_giving_up_leaves_no_connection_behind() -> None:
     assert asyncio.run(run())
 
 
-def test_without_file_handles_the_fetch_fails_and_the_next_one_works(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS])
+@pytest.mark.parametrize(("times", "outcome"), [(3, "ok"), (10**6, "no_file_handles")])
+def test_a_fetch_waits_for_a_file_handle(
+    monkeypatch: pytest.MonkeyPatch, number: int, times: int, outcome: str
+) -> None:
     from barkspider.fetch import connection
+    from barkspider.fetch import fetcher as fetching_module
 
-    async def run() -> list[str]:
+    left = times
+    real = connection.socket.socket
+
+    def refuse(*arguments: object, **named: object) -> socket.socket:
+        nonlocal left
+        if left and not named:
+            left -= 1
+            raise OSError(number, "none left")
+        return real(*arguments, **named)  # type: ignore[arg-type]
+
+    async def run() -> str:
         async with listening(answering(PAGE)) as port, aclosing(fetcher(port)) as fetching:
-            real = connection.socket.socket
-
-            def refuse(*arguments: object) -> None:
-                monkeypatch.setattr(connection.socket, "socket", real)
-                raise OSError(24, "Too many open files")
-
             monkeypatch.setattr(connection.socket, "socket", refuse)
-            return [
-                (await fetching.fetch("http://a.example/", "127.0.0.1")).exchange.outcome for _ in range(2)
-            ]
+            return (await fetching.fetch("http://a.example/", "127.0.0.1")).exchange.outcome
 
-    assert asyncio.run(run()) == ["no_file_handles", "ok"]
+    monkeypatch.setattr(fetching_module, "_NO_FILES_PAUSE", 0.001)
+    monkeypatch.setattr(fetching_module, "_NO_FILES_PATIENCE", 0.05)
+    assert asyncio.run(run()) == outcome
+    assert (times - left > 3) == (outcome != "ok")

@@ -13,18 +13,23 @@ from barkspider.frontier import Driver, open_frontier
 from barkspider.storage.env import Env
 
 
+def make_frontier(folder: Path, **changes: Any) -> Driver:
+    """A Sydney frontier with changed settings, such as `politeness__retries=2`."""
+    names = {
+        "seed": 1,
+        "frontier": "sydney",
+        **{name.replace("__", "."): value for name, value in changes.items()},
+    }
+    return open_frontier(load_settings(overrides=names), Env(), folder)
+
+
 @pytest.fixture
 def sydney(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
     """Makes frontiers with changed settings, such as `politeness__retries=2`."""
     made = []
 
     def make(**changes: Any) -> Driver:
-        names = {
-            "seed": 1,
-            "frontier": "sydney",
-            **{name.replace("__", "."): value for name, value in changes.items()},
-        }
-        made.append(open_frontier(load_settings(overrides=names), Env(), tmp_path / str(len(made))))
+        made.append(make_frontier(tmp_path / str(len(made)), **changes))
         return made[-1]
 
     yield make

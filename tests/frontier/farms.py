@@ -91,9 +91,12 @@ class FarmWeb:
         return UrlBatch.of(
             Texts.from_arrow(_urls(hosts, pages)),
             key=_mixed(pages.astype(np.uint64)),
-            host_key=_mixed(hosts.astype(np.uint64)),
+            host_key=self._host_keys(hosts),
             pld_key=_mixed(domains.astype(np.uint64)),
         )
+
+    def _host_keys(self, hosts: Pages) -> Keys:
+        return _mixed(hosts.astype(np.uint64))
 
     def answers(self, instructions: Sequence[Instruction]) -> list[Outcome]:
         """What comes back. There is no robots.txt, and every host has a server of its own."""

@@ -1,4 +1,4 @@
-"""A crawl that shows what it costs to enforce budgets (IRLbot, section 6.2)."""
+"""Crawls that show what it costs to enforce budgets (IRLbot, section 6.2)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from barkspider.core.batch import UrlBatch
 from barkspider.core.texts import Texts
+from barkspider.frontier.budget.beast import Beast
 from barkspider.simulate.queues import Queues
 
 
@@ -39,3 +40,30 @@ def crawl(queues: Queues, domains: int, budget: int, links: int, rescans: int) -
             pages += len(taken)
             put(batch_of(np.repeat(taken.pld_key, links)))
     return marks
+
+
+def feed(
+    beast: Beast, urls: int, domains: int, budgets: npt.NDArray[np.uint32], links: int = 6, drain: bool = True
+) -> npt.NDArray[np.uint64]:
+    """Crawl a web of so many URLs, each of any of the domains 1, 2, …, which have the budgets in turn.
+
+    Each page has `links` new URLs until all have been found; then those that wait are taken too, if `drain` says so.
+    Returns the domains in the order in which they came out.
+    """
+    random = np.random.default_rng(1)
+    taken, found = list[npt.NDArray[np.uint64]](), 0
+
+    def put(batch: UrlBatch) -> None:
+        beast.put(batch, budgets[batch.pld_key.astype(np.int64) % len(budgets)])
+
+    wanted = 1
+    while found < urls or (drain and (len(beast) or beast.awaited)):
+        new = min(wanted, urls - found)
+        found += new
+        put(batch_of(random.integers(1, domains + 1, new).astype(np.uint64)))
+        batch = beast.take(1 << 16)
+        taken.append(batch.pld_key)
+        wanted = links * len(batch)
+        for failed in beast.rescanned():
+            put(failed)
+    return np.concatenate(taken)

@@ -153,6 +153,60 @@ def test_when_there_may_be_no_more_queues_everything_still_gets_its_turn() -> No
     assert beast.gauges().queues == 3
 
 
+def test_what_failed_first_gets_its_turn_although_its_domain_has_new_urls_all_the_time() -> None:
+    _, beast = opened(FaultyEnv(), Budget(max_queues=4))
+    put(beast, "a" * 100, budget=2)
+    new, taken = 100, set[int]()
+    while not taken >= set(range(100)):
+        found = beast.take(10).rows()
+        taken |= {out.key for out in found}
+        put(beast, "aa" * len(found), budget=2, first=new)
+        new += 2 * len(found)
+        put_back(beast, budget=2)
+        assert len(taken) < 2000
+
+
+def test_a_resumed_beast_goes_on_in_the_same_order() -> None:
+    def order(resumed: bool) -> tuple[list[int], int]:
+        env = FaultyEnv()
+        store, beast = opened(env, Budget(max_queues=4))
+        put(beast, "aaab" * 100, budget=1)
+        keys, shares = list[int](), 1
+        while len(beast) or beast.awaited:
+            keys += [out.key for out in beast.take(5).rows()]
+            away = [failed for batch in beast.rescanned() for failed in batch.rows()]
+            for start in range(0, len(away), 50):
+                part = UrlBatch.from_rows(away[start : start + 50])
+                beast.put(part, np.ones(len(part), np.uint32))
+                if resumed:
+                    store.commit()
+                    store, beast = opened(env, Budget(max_queues=4))
+            shares = max(shares, beast.gauges().share)
+        return keys, shares
+
+    expected, shares = order(resumed=False)
+    assert shares > 4
+    assert order(resumed=True) == (expected, shares)
+    assert sorted(expected) == list(range(400))
+
+
+def test_a_state_from_before_shares_is_gone_on_with() -> None:
+    env = FaultyEnv()
+    store, beast = opened(env, Budget(max_queues=2))
+    put(beast, "a" * 100, budget=1)
+    store.commit()
+    state = store.state("beast")
+    assert state is not None
+    news = ("share", "levels", "scanned_turn", "scanned_taken")
+    older = {name: value for name, value in state.items() if name not in news}
+    beast = Beast(env, FOLDER, Budget(max_queues=2), state=older)
+    keys = set[int]()
+    while len(beast) or beast.awaited:
+        keys |= {out.key for out in beast.take(9).rows()}
+        put_back(beast, budget=1)
+    assert keys == set(range(100))
+
+
 def test_columns_travel_with_their_url_through_q_f_and_commits() -> None:
     env = FaultyEnv()
     store, beast = opened(env)

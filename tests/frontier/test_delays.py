@@ -27,7 +27,7 @@ DAY = 86_400.0
 
 def row(number: int) -> UrlRow:
     url = b"http://a.example/%d" % number + b"x" * (number % 50)
-    return UrlRow(number, number % 7, 3, number % 9, 1, 2, int(Flag.RETRY), url, number + 5, number % 11)
+    return UrlRow(number, number % 7, 3, number % 9, 1, 2, int(Flag.LINKED), url, number + 5, number % 11)
 
 
 def put(delays: Delays, times: list[float], first: int = 0) -> None:

@@ -113,7 +113,7 @@ def test_a_share_is_neither_exceeded_nor_cut_short_by_a_crash(gate: Make, known:
 
 def test_what_is_done_is_dropped_once_in_its_form(gate: Make) -> None:
     here = gate()
-    again = A._replace(tries=1, flags=int(Flag.RETRY))
+    again = A._replace(tries=1)
     here.counters.ahead += 1
     here.counters.pages += 1
     here.add_done(again)
@@ -149,7 +149,7 @@ def test_before_the_first_step_nothing_goes_into_ready(gate: Make) -> None:
 def test_forms_of_a_url_are_told_apart() -> None:
     forms = {form(A._replace(tries=tries, flags=flags)) for tries in (0, 1) for flags in (0, 16, 32, 128)}
     assert len(forms) == 8
-    assert form(A) == form(A._replace(flags=int(Flag.SEED | Flag.RETRY)))
+    assert form(A) == form(A._replace(flags=int(Flag.SEED | Flag.LINKED)))
 
 
 def test_what_is_done_tells_the_slots_of_domains() -> None:

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from barkspider.core.batch import UrlBatch
+from barkspider.core.events import HostResolved, Instruction, Outcome
 from barkspider.core.load import load_settings
-from barkspider.frontier import Driver, open_frontier
+from barkspider.frontier import Driver, gate, open_frontier
 from barkspider.frontier.gate import Gate
 from barkspider.frontier.irlbot import Irlbot
 from barkspider.frontier.source import Found
 from barkspider.frontier.stages import Stages
 from barkspider.storage.env import Env
+from tests.frontier import falling
 from tests.frontier.virtual import Failure, VirtualWeb, batch, random_web, row
 
 Make = Callable[..., Driver]
@@ -59,6 +63,24 @@ def test_delays_hold_between_requests_to_a_host_and_to_a_server(irlbot: Make) ->
     web.run(irlbot(), batch(next(iter(pages))))
     assert web.closest(1) >= 2.0
     assert web.closest(2) >= 1.0
+
+
+def test_a_domain_that_falls_back_to_the_base_budget_gets_its_delay_back(
+    irlbot: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    urls = [f"http://a.example/{number}" for number in range(30)]
+    web = VirtualWeb({url: urls[number + 1 : number + 2] for number, url in enumerate(urls)})
+    monkeypatch.setattr(falling, "multiple", lambda: 10 if len(web.requests) < 15 else 1)
+    frontier = irlbot(
+        politeness__scale_by_budget=True,
+        politeness__host_delay="40s",
+        budget__function="tests.frontier.falling:budgets",
+    )
+    web.run(frontier, batch(urls[0]))
+    times = [time for time, *_ in web.requests]
+    pauses = [later - earlier for earlier, later in pairwise(times)]
+    assert max(pauses[5:12]) < 5
+    assert min(pauses[17:]) >= 40
 
 
 def test_a_site_of_ten_pages_ends_by_itself(irlbot: Make) -> None:
@@ -180,3 +202,55 @@ def test_the_pages_of_a_step_are_fed_as_one_batch_with_the_edges_of_each(
     assert len(fed) == 1
     source.close()
     gate.close()
+
+
+class _Resolving(VirtualWeb):
+    """Remembers whose address was asked for; an address is good for a day."""
+
+    resolved: ClassVar[list[str]] = []
+
+    def answer(self, now: float, instruction: Instruction) -> Outcome:
+        answer = super().answer(now, instruction)
+        if isinstance(answer, HostResolved):
+            self.resolved.append(answer.asked.host)
+            return replace(answer, ttl=86_400.0)
+        return answer
+
+
+@pytest.fixture
+def left_for_two_hours(monkeypatch: pytest.MonkeyPatch) -> _Resolving:
+    """A host that is forgotten in RAM, and then comes up again; its robots.txt cannot be had any more."""
+    monkeypatch.setattr(gate, "_REMEMBERED_HOSTS", 2)
+    monkeypatch.setattr(_Resolving, "resolved", [])
+    others = [f"http://b{number}.example/" for number in range(9)]
+    return _Resolving(
+        {
+            "http://a.example/1": others,
+            "http://slow.example/": ["http://a.example/x/2", "http://a.example/3"],
+            **{url: [] for url in (*others, "http://a.example/3")},
+        },
+        robots={"http://a.example": [b"User-agent: *\nDisallow: /x", 503]},
+        slow={"http://slow.example/": 7200.0},
+    )
+
+
+def test_the_address_of_a_host_that_was_forgotten_lies_beside_its_rules(
+    irlbot: Make, left_for_two_hours: _Resolving
+) -> None:
+    web = left_for_two_hours
+    frontier = irlbot()
+    web.run(frontier, batch("http://a.example/1", "http://slow.example/"))
+    assert web.fetched()[-1] == "http://a.example/3"
+    assert web.resolved.count("a.example") == 1
+    assert frontier.counters.refused == {"robots": 1}
+
+
+def test_old_rules_on_disk_are_used_when_there_are_no_newer_ones(
+    irlbot: Make, left_for_two_hours: _Resolving
+) -> None:
+    web = left_for_two_hours
+    frontier = irlbot(politeness__robots_expiry="1h")
+    web.run(frontier, batch("http://a.example/1", "http://slow.example/"))
+    assert web.times("http://a.example/robots.txt") == 2
+    assert web.fetched()[-1] == "http://a.example/3"
+    assert frontier.counters.refused == {"robots": 1}

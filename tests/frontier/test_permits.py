@@ -12,7 +12,8 @@ import pytest
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
 from barkspider.core.records import UrlRow
-from barkspider.frontier.robots.permits import Permit, Permits
+from barkspider.frontier.robots.permit import Permit
+from barkspider.frontier.robots.permits import Permits
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.store.manifest import Store
 from barkspider.url import ALLOW_ALL, DISALLOW_ALL, Keys, RobotsRules
@@ -314,3 +315,35 @@ def test_a_state_that_is_damaged_is_refused() -> None:
                 background=False,
                 state=lambda name, damaged=damaged: damaged if name == "robots/rounds" else store.state(name),  # type: ignore[misc]
             )
+
+
+def test_what_nobody_will_use_is_dropped_once_a_day() -> None:
+    store, permits = opened(FaultyEnv(), stale=1000.0)
+    permits.check(urls(list(range(40))))
+    round_trip(permits, 1.0)
+    for name in permits.asks(40):
+        permits.learn(name, allowed(1.0))
+    round_trip(permits, 2.0)
+    permits.learn(site(98), Permit.of(ALLOW_ALL, 1.0, 90_000.0))  # still good
+    permits.learn(site(99), Permit.of(ALLOW_ALL, 86_000.0, 86_100.0))  # used if no newer one can be had
+    permits.learn(site(97), Permit.of(DISALLOW_ALL, -1.0, 86_100.0, unreachable=True))
+    assert sorted(round_trip(permits, 2.0)) == list(range(40))
+    store.commit()
+    taken(permits, 86_000.0)
+    assert permits.origins == 43  # it has not been a day
+    taken(permits, 86_402.0)
+    _, cache, requested = permits.structures
+    assert (permits.origins, len(requested)) == (2, 0)
+    assert sorted(key for keys, _ in cache.items() for key in keys.tolist()) == sorted(
+        KEYS.of(site(number)) for number in (98, 99)
+    )
+
+
+def test_outdated_rules_come_along_for_the_case_that_there_are_no_newer_ones() -> None:
+    _, permits = opened(FaultyEnv())
+    before = Permit.of(RobotsRules([(False, "/x")]), 0.0, 100.0, address="127.0.0.9", address_until=50.0)
+    permits.learn(site(1), before)
+    permits.check(urls([1, 2]))
+    permits.merge()
+    (block,) = permits.permitted(200.0)
+    assert (len(block), block.outdated) == (0, [(site(1), before)])

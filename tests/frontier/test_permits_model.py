@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from barkspider.frontier.robots.permits import Permit
+from barkspider.frontier.robots.permit import Permit
 from barkspider.url import RobotsRules
 from tests.frontier.test_permits import opened, site, taken, urls
 from tests.storage.faulty import FaultyEnv

@@ -21,6 +21,7 @@ def test_placing_is_like_counting_by_hand(
     rows: list[tuple[int, int, bool]], first: int, more: int, width: int, size: int
 ) -> None:
     placement, held = Placement(1 << 16), dict[int, tuple[int, int]]()
+    behind = list[int]()  # by how many turns deferred rows came too late
     for start in range(0, len(rows), size):
         part = rows[start : start + size]
         split, last = first + more, first + width
@@ -33,8 +34,10 @@ def test_placing_is_like_counting_by_hand(
             elif not left:
                 turn, left = turn + 1, budget
             expected.append(turn if turn <= last and left else FAILED)
-            if expected[-1] != FAILED:
+            if left and (turn <= last or deferred):
                 held[domain] = turn, left - 1
+            if left and turn > last and deferred:
+                behind.append(turn - last)
         domains, budgets, marks = zip(*part, strict=True)
         found = placement.place(
             np.array(domains, np.uint64),
@@ -45,6 +48,11 @@ def test_placing_is_like_counting_by_hand(
             last,
         )
         assert found.tolist() == expected
+        for level in range(9):
+            assert placement.levels[: level + 1].sum() == sum(turns <= 2**level for turns in behind)
+        if len(part) % 2:
+            placement.close(last)
+            held = {domain: pair if pair[0] <= last else (last, 0) for domain, pair in held.items()}
         first += 1
 
 

@@ -27,8 +27,8 @@ from barkspider.core.events import (
 )
 from barkspider.core.load import load_settings
 from barkspider.core.records import UrlRow
-from barkspider.core.settings import Politeness
-from barkspider.frontier.politeness.pauses import HostPace, Pauses, ServerPace
+from barkspider.core.settings import Politeness, Settings
+from barkspider.frontier.politeness.pauses import HostPace, Multiples, Pauses, ServerPace
 from barkspider.frontier.ready import Ready
 from tests.frontier.virtual import KEYS, row
 
@@ -64,7 +64,9 @@ def paced(politeness: Politeness, *budgets: float) -> tuple[list[HostPace], Serv
     """Hosts of domains 1, 2 … with these budgets, all on one server."""
     hosts, server = [HostPace() for _ in budgets], ServerPace()
     for domain, (host, budget) in enumerate(zip(hosts, budgets, strict=True), start=1):
-        Pauses(politeness).set_budget(host, None, domain, budget)
+        pauses = Pauses(politeness)
+        pauses.multiples.learn([domain], [budget])
+        pauses.follow_budget(host, None, domain)
         server.join(host)
     return hosts, server
 
@@ -95,12 +97,36 @@ def test_a_domain_with_many_hosts_on_a_server_counts_once_and_no_longer_than_the
         host.domain, host.budget = 2, 1.0
         server.join(host)
     assert (server.mean_budget(), server.hosts) == (5.0, 5)
-    Pauses(IRLBOT).set_budget(rich, server, 1, 3.0)
+    pauses = Pauses(IRLBOT)
+    pauses.multiples.learn([1], [3.0])
+    pauses.follow_budget(rich, server, 1)
     assert server.mean_budget() == 2.0
     server.leave(more[0])
     assert server.mean_budget() == 2.0
     server.leave(rich)
     assert (server.mean_budget(), server.hosts) == (1.0, 3)
+
+
+def test_a_domain_that_falls_back_has_its_delays_in_full_from_its_next_answer_on() -> None:
+    pauses, server = Pauses(IRLBOT), ServerPace()
+    hosts = [HostPace(), HostPace()]  # of one domain
+    pauses.multiples.learn([1], [10.0])
+    for host in hosts:
+        pauses.follow_budget(host, None, 1)
+        server.join(host)
+    assert (pauses.host_delay(hosts[0]), pauses.server_delay(server)) == (4.0, 0.1)
+    pauses.multiples.learn([1], [1.0])
+    for host in hosts:
+        pauses.follow_budget(host, server, host.domain)
+        assert (pauses.host_delay(host), pauses.server_delay(server)) == (40.0, 1.0)
+    assert not len(pauses.multiples)
+
+
+def test_of_too_many_budgets_those_heard_of_longest_ago_are_forgotten() -> None:
+    known = Multiples(most=2)
+    known.learn([1, 2], [5.0, 6.0])
+    known.learn([1, 3], [7.0, 8.0])
+    assert [known.of(domain) for domain in (1, 2, 3)] == [7.0, 1.0, 8.0]
 
 
 def test_budgets_shorten_nothing_unless_the_settings_say_so() -> None:
@@ -308,7 +334,7 @@ def test_no_request_comes_before_the_delays_in_force(
     def put_off(time: float, again: UrlRow, _: Trail) -> None:
         heapq.heappush(later, (time, next(order), again))
 
-    ready = Ready(politeness, "barkspider", KEYS, counters, 100, put_off)
+    ready = Ready(Settings(seed=1, politeness=politeness), counters, 100, put_off)
     robots = {KEYS.of(name): random.choice([0, 0, 5, 30]) for name in names}
     address_of = {name: f"127.0.0.{random.randrange(servers)}" for name in names}
     coming: list[tuple[float, int, Outcome]] = []
@@ -317,12 +343,12 @@ def test_no_request_comes_before_the_delays_in_force(
     while rows or ready.next_time() < math.inf or coming or later:
         while later and later[0][0] <= now:
             back = heapq.heappop(later)[2]
-            ready.put(back, now, budget=expected.budget[back.pld_key])
+            ready.put(back, now)
         while rows and random.random() < 0.5:
             taken = rows.pop()
-            # A domain's budget is told with each of its URLs: as in a crawl it is the same for all of them.
             expected.budget.setdefault(taken.pld_key, random.choice([1.0, 1.0, 2.5, 70.0]))
-            ready.put(taken, now, budget=expected.budget[taken.pld_key])
+            ready.multiples.learn([taken.pld_key], [expected.budget[taken.pld_key]])
+            ready.put(taken, now)
         while coming and coming[0][0] <= now:
             outcome = heapq.heappop(coming)[2]
             if isinstance(outcome, HostResolved):

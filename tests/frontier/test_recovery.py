@@ -26,6 +26,7 @@ from barkspider.core.settings import Settings
 from barkspider.frontier import Driver, open_frontier
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
+from tests.frontier import falling
 from tests.frontier.virtual import Failure, VirtualWeb, batch, random_web
 
 Start = Callable[[Store, float | None], Driver]
@@ -143,6 +144,35 @@ def test_what_was_applied_is_not_asked_for_again(tmp_path: Path, kind: str, seed
     assert web.closest(2) >= 1.0
     slow = [time for time, host, *_ in web.requests if host == "h1.example"]
     assert min(later - earlier for earlier, later in pairwise(slow)) >= 4.0
+
+
+def test_budgets_shorten_delays_after_a_resume_as_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All URLs are found by one page: no other tells of their budget."""
+    urls = [f"http://a.example/{number}" for number in range(40)]
+    web = VirtualWeb(dict.fromkeys(urls, urls), latency=0.1)
+    monkeypatch.setattr(falling, "multiple", lambda: 10)
+    settings = load_settings(
+        overrides={
+            **SETTINGS,
+            "budget.function": "tests.frontier.falling:budgets",
+            "politeness.scale_by_budget": True,
+            "politeness.host_delay": "40s",
+        }
+    )
+    start, now = starter("irlbot", settings, tmp_path), 0.0
+    for seeds, until in ((batch(urls[0]), 60.0), (batch(), math.inf)):
+        store = Store.open(Env(), tmp_path)
+        frontier = start(store, now if now else None)
+        now = web.run(frontier, seeds, until, now=now)
+        store.commit()
+        frontier.close()
+    assert sorted(web.fetched()) == sorted(urls)
+    pauses = [later - earlier for (earlier, *_), (later, *_) in pairwise(web.requests)]
+    assert (
+        sum(pause < 5 for pause in pauses) >= len(pauses) - 3
+    )  # not before it is known, nor after the start
 
 
 @pytest.mark.parametrize("kind", FRONTIERS)

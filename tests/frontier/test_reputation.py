@@ -90,9 +90,19 @@ def test_supporters_come_in_force_when_none_has_a_fifth_of_all() -> None:
     _, star = opened(FaultyEnv())
     add(star, [(1, 2), (2, 3)])
     star.merge()
-    assert star.notices() == [
-        ("ranked", {"edges": 2, "domains": 3, "sampled": 1.0, "largest": 1, "in_force": "indegree"})
-    ]
+    [(name, details)] = star.notices()
+    moved = details.pop("read"), details.pop("written")
+    assert (name, details) == (
+        "ranked",
+        {"edges": 2, "domains": 3, "sampled": 1.0, "largest": 1, "in_force": "indegree"},
+    )
+    assert star.ranking_traffic() == {
+        "rankings": 1,
+        "read": moved[0],
+        "written": moved[1],
+        "edges": 2,
+        "ranked": 2,
+    }
     star.check(urls([3, 2]))
     star.merge()
     assert budgets(star) == {0: 2, 1: 2}  # in-degrees

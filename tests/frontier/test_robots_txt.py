@@ -18,13 +18,13 @@ from barkspider.core.events import (
     ResolveHost,
     RobotsFetched,
 )
-from barkspider.core.settings import Politeness
+from barkspider.core.settings import Politeness, Settings
 from barkspider.frontier import Driver
 from barkspider.frontier.politeness.hosts import Origin
 from barkspider.frontier.ready import Ready
 from barkspider.frontier.robots.rules import learn, miss, rules_of
 from barkspider.url import DISALLOW_ALL, RobotsRules
-from tests.frontier.virtual import KEYS, VirtualWeb, batch, row
+from tests.frontier.virtual import VirtualWeb, batch, row
 
 HOUR, DAY = 3600.0, 86_400.0
 SITE = "http://a.example"
@@ -269,7 +269,7 @@ def test_a_redirect_back_to_another_host_lets_go_of_the_one_that_sent_it(sydney:
 def test_a_crawl_delay_learned_while_a_host_waits_for_its_server_is_kept() -> None:
     """robots.txt of a.example redirects to b.example, whose answer comes when a.example is next on its server."""
     put_off: list[Any] = []
-    ready = Ready(Politeness(), "barkspider", KEYS, Counters(), 100, lambda *what: put_off.append(what))
+    ready = Ready(Settings(seed=1), Counters(), 100, lambda *what: put_off.append(what))
     addresses = {"a.example": "127.0.0.1", "b.example": "127.0.0.2", "c.example": "127.0.0.1"}
 
     def take(now: float) -> list[Any]:
@@ -284,7 +284,7 @@ def test_a_crawl_delay_learned_while_a_host_waits_for_its_server_is_kept() -> No
     ready.put(row("http://c.example/"), 0.0)
     assert take(0.0) == []
     (robots_of_a,) = take(0.0)
-    ready.robots(RobotsFetched(robots_of_a, 301, redirect="http://b.example/rules"), 0.0)
+    ready.robots(RobotsFetched(robots_of_a, 301, redirect="http://b.example/robots.txt"), 0.0)
     assert take(0.0) == []
     (robots_at_b,) = take(0.0)
     (robots_of_c,) = take(1.0)

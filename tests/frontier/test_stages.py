@@ -6,15 +6,18 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from barkspider.core.batch import UrlBatch
+from barkspider.core.load import load_settings
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Budget
 from barkspider.frontier.budget.beast import Beast
 from barkspider.frontier.budget.seen import Seen
 from barkspider.frontier.budget.star import Star
+from barkspider.frontier.stages import Space
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.store.manifest import Store
 from tests.storage.faulty import FaultyEnv
@@ -114,3 +117,20 @@ def test_every_url_comes_out_once_whatever_happens(script: list[Any], budget: Bu
     assert sorted(out) == [row(number) for number in sorted(fed)]
     assert len(stages.seen) == len(fed)
     assert len(stages.beast) == stages.beast.awaited == 0
+
+
+def test_the_drums_of_a_job_share_its_disk_space_two_generations_of_each_at_a_time() -> None:
+    env = FaultyEnv()
+    for reputation in ("indegree", "supporters"):
+        names = {"disk": "13GB", "memory": "64MB", "budget.reputation": reputation}
+        chosen = load_settings(overrides=names)
+        space = Space(chosen, env, FOLDER)
+        drums = [space.seen, space.scores, space.edges, space.robots, space.requested]
+        drums += [space.scores] if reputation == "supporters" else []
+        assert sum(2 * drum.disk() for drum in drums) == pytest.approx(13e9)
+    env.room = 10**9
+    given = Space(load_settings(overrides={"memory": "64MB"}), env, FOLDER).seen.disk
+    quarter = given()
+    env.room = 4 * 10**9
+    assert given() == pytest.approx(4 * quarter)
+    assert quarter == pytest.approx(10**9 / 4 * 8 / 13 / 2)

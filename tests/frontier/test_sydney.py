@@ -15,6 +15,8 @@ from barkspider.core.events import FetchPage, PageFetched
 from barkspider.core.load import load_settings
 from barkspider.core.records import Flag
 from barkspider.frontier import Driver, open_frontier
+from barkspider.graph.web import WebGraph
+from barkspider.simulate.order import Strategy, run
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
 from barkspider.storage.store.snapshot import read_snapshot
@@ -159,6 +161,70 @@ def test_a_queue_limit_holds_and_what_is_dropped_may_come_back(sydney: Make) -> 
     assert len(set(web.fetched())) == len(web.fetched()) > 500  # a link dropped once came back from elsewhere
 
 
+AT_ONCE = {
+    "politeness__host_delay": "0s",
+    "politeness__server_delay": "0s",
+    "politeness__slow_factor": 0,
+    "politeness__obey_robots": False,
+}
+
+
+def distinct_web() -> VirtualWeb:
+    """A page's links without repetitions, as the engine hands them over."""
+    pages = random_web(hosts=20, pages=1000, links=30, seed=5)
+    return VirtualWeb({url: list(dict.fromkeys(links)) for url, links in pages.items()})
+
+
+def simulated(web: VirtualWeb, t: int, limit: int, keeps: bool = True) -> list[str]:
+    """The pages that the simulation visits from the first one on, with the seed of these frontiers."""
+    urls = list(web.pages)
+    number = {url: place for place, url in enumerate(urls)}
+    graph = WebGraph.of([[number[link] for link in web.pages[url]] for url in urls])
+    strategy = Strategy("sydney" if keeps else "random", t, limit / len(urls) if keeps else None)
+    return [urls[page] for page in run(graph, strategy, np.array([0], np.int32), len(urls), seed=1).order]
+
+
+@pytest.mark.parametrize("t", [3, 8])
+@pytest.mark.parametrize("limit", [20, 60, 1000])
+def test_one_request_at_a_time_without_pauses_is_what_is_simulated(sydney: Make, t: int, limit: int) -> None:
+    web = distinct_web()
+    web.run(
+        sydney(fetch__in_flight=1, sydney__sample=t, sydney__queue_limit=limit, **AT_ONCE),
+        batch("http://h0.example/0"),
+    )
+    assert web.fetched() == simulated(web, t, limit)
+    assert (len(web.fetched()) < 1000) == (limit < 1000)
+
+
+def test_the_primary_queue_alone_is_what_is_simulated(sydney: Make) -> None:
+    web = VirtualWeb(hub_web(sites=30, pages=60))
+    frontier = sydney(fetch__in_flight=1, sydney__sample=8, sydney__secondary=False, **AT_ONCE)
+    web.run(frontier, batch("http://s0.example/"))
+    assert web.fetched() == simulated(web, 8, 1000, keeps=False)
+    assert 20 < len(web.fetched()) < 0.5 * len(web.pages)
+    assert frontier.counters.dropped > 0
+    assert frontier.gauges()["secondary"] == 0
+
+
+def test_pages_under_way_keep_places_for_their_links(sydney: Make) -> None:
+    """Or those that come back first take all places that were left, and the links of the others are lost."""
+    web = VirtualWeb(hub_web(sites=60, pages=30))
+    frontier = sydney(sydney__sample=8, sydney__queue_limit=60, **AT_ONCE)
+    web.run(frontier, batch("http://s0.example/"))
+    assert frontier.gauges()["largest"] <= 60
+    assert len(web.fetched()) > 0.9 * len(simulated(web, 8, 60))
+
+
+def test_seeds_beyond_the_limit_wait_in_the_second_queue(sydney: Make) -> None:
+    pages: dict[str, Any] = {f"http://h{n}.example/": [] for n in range(100)}
+    web = VirtualWeb(pages)
+    frontier = sydney(sydney__queue_limit=10)
+    web.run(frontier, batch(*pages, flags=Flag.SEED))
+    assert sorted(web.fetched()) == sorted(pages)
+    assert frontier.gauges()["largest"] <= 10
+    assert frontier.counters.dropped == 0
+
+
 def test_a_site_limit_refuses_what_is_beyond(sydney: Make) -> None:
     web = VirtualWeb(random_web(hosts=2, pages=100, links=10, seed=6))
     frontier = sydney(limits__site_urls=20)
@@ -174,6 +240,17 @@ def test_after_too_many_duplicates_links_within_the_site_are_not_followed(sydney
     web.run(frontier, batch("http://trap.example/0"))
     assert len(web.fetched()) == 11  # the first is not a duplicate
     assert frontier.counters.refused == {"site_duplicates": 1}
+
+
+def test_a_mirror_is_no_trap(sydney: Make) -> None:
+    """Each page of b is one of a, and no two of a site are the same."""
+    pages = {
+        f"http://{site}.example/{n}": [f"http://{site}.example/{n + 1}"] for site in "ab" for n in range(50)
+    }
+    web = VirtualWeb(pages, digests={url: 7 + int(url.rpartition("/")[2]) for url in pages})
+    frontier = sydney(limits__site_duplicates=10)
+    web.run(frontier, batch("http://a.example/0", "http://b.example/0"))
+    assert len(set(web.fetched()) & set(pages)) == 100
 
 
 def test_the_second_queue_keeps_free_hosts_busy(sydney: Make) -> None:
@@ -207,7 +284,7 @@ def test_hold_gives_out_nothing_more(sydney: Make) -> None:
     web = VirtualWeb({"http://a.example/": []})
     web.run(frontier, batch("http://a.example/"))
     assert web.requests == []
-    assert frontier.counters.queued == 1
+    assert frontier.counters.deferred == 1
 
 
 def test_the_set_of_seen_urls_tells_their_slots(tmp_path: Path) -> None:

@@ -80,11 +80,16 @@ class VirtualWeb:
     slow: Mapping[str, float] = field(default_factory=dict)  # latency by URL
 
     def run(
-        self, frontier: Frontier, seeds: UrlBatch, until: float = math.inf, validate: bool = True
+        self,
+        frontier: Frontier,
+        seeds: UrlBatch,
+        until: float = math.inf,
+        validate: bool = True,
+        now: float = 0.0,
     ) -> float:
-        """Step the frontier until it is finished or the time is over; the time it took."""
-        now, order = 0.0, count()
-        coming: list[tuple[float, int, Outcome]] = [(0.0, next(order), Seeds(seeds))]
+        """Step the frontier until it is finished or the time is over; the time that it is then."""
+        order = count()
+        coming: list[tuple[float, int, Outcome]] = [(now, next(order), Seeds(seeds))]
         while True:
             outcomes = []
             while coming and coming[0][0] <= now:
@@ -96,7 +101,7 @@ class VirtualWeb:
                 answer = self.answer(now, instruction)
                 url = instruction.row.url.decode() if isinstance(instruction, FetchPage) else ""
                 url = instruction.url if isinstance(instruction, FetchRobots) else url
-                seconds = self.slow.get(url, self.latency)
+                seconds = self.seconds(instruction, url)
                 if isinstance(answer, PageFetched | RobotsFetched):
                     answer = replace(answer, seconds=seconds)
                 heapq.heappush(coming, (now + seconds, next(order), answer))
@@ -105,6 +110,10 @@ class VirtualWeb:
             times = [wake, *([coming[0][0]] if coming else [])]
             assert min(times) < math.inf, "the frontier waits for nothing"
             now = max(now, min(times))
+
+    def seconds(self, instruction: Instruction, url: str) -> float:
+        """How long an instruction takes; `url` is "" for a name to look up."""
+        return self.slow.get(url, self.latency)
 
     def answer(self, now: float, instruction: Instruction) -> Outcome:
         if isinstance(instruction, ResolveHost):

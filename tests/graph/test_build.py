@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +15,11 @@ import pytest
 from barkspider.core.errors import StorageError, UsageError
 from barkspider.graph.arrays import ArrayFile, ArrayWriter, Traffic
 from barkspider.graph.build import build_graph
-from barkspider.graph.importing import read_graph
+from barkspider.graph.importing import read_edges, read_graph
 from barkspider.graph.sorting import Sorter
 from barkspider.graph.store import Graph
 from barkspider.storage.env import Env
+from barkspider.url import Keys
 from tests.graph.reference import linked_from, scale_free
 
 
@@ -44,6 +47,40 @@ def test_building_takes_the_memory_it_is_given(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 1.4 * memory
     finally:
         tracemalloc.stop()
+
+
+def test_names_are_numbered_in_the_memory_that_is_given(tmp_path: Path) -> None:
+    """60,000 names as a table in RAM would make it 16 MB."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for begin in range(0, 60_000, 5_000):
+            sources = [f"domain-{number}.example" for number in range(begin, begin + 5_000)]
+            targets = [f"domain-{number // 7}.example" for number in range(begin, begin + 5_000)]
+            yield pa.record_batch({"source": sources, "target": targets})
+
+    read_edges(Env(), tmp_path / "warm", islice(batches(), 1))  # compiled by now
+    tracemalloc.start()
+    try:
+        graph = read_edges(Env(), tmp_path / "graph", batches(), memory=2_000_000)
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
+    assert (graph.nodes, graph.edges) == (60_000, 59_999)
+    assert all(
+        graph.name(node) == f"domain-{node}.example" for node in range(0, 60_000, 7)
+    )  # as they came up
+    assert graph.out.neighbours.tolist() == [node // 7 for node in range(1, 60_000)]
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_two_names_with_one_key_are_refused_and_leave_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Keys, "column", lambda _, names: np.array([len(name) for name in names], np.uint64))
+    edges = pa.record_batch({"source": ["a", "bcd"], "target": ["cc", "ab"]})
+    with pytest.raises(UsageError, match="cc and ab have the same hash"):
+        read_edges(Env(), tmp_path / "graph", iter([edges]))
+    assert list((tmp_path / "graph").iterdir()) == []
 
 
 @pytest.mark.parametrize("memory", [1, 100_000, 10_000_000])

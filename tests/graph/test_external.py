@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from barkspider.graph import costs, exact, external, methods
 from barkspider.graph.build import build_graph
 from barkspider.graph.external import Scores, Work
 from barkspider.graph.generate import domain_edges
+from barkspider.graph.rank import METHODS, Choice, rank
 from barkspider.graph.store import Graph
 from barkspider.storage.env import Env
 from tests.graph import reference
@@ -81,6 +83,38 @@ def test_estimates_are_those_of_ram_to_the_last_bit(graph: Graph) -> None:
     assert found.tolist() == methods.quick_visit(graph).scores.tolist()
 
 
+def test_degrees_and_pagerank_are_those_of_ram(graph: Graph) -> None:
+    nodes, memory = graph.nodes, 1_000_000
+    found = joined(external.in_degree(graph, 0, Work()), nodes)
+    assert found.tolist() == methods.in_degree(graph).scores.tolist()
+    found = joined(external.weighted_in_degree(graph, memory, Work()), nodes)
+    assert found.tolist() == methods.weighted_in_degree(graph).scores.tolist()
+    work = Work()
+    found = joined(external.pagerank(graph, memory, work), nodes)
+    wanted = methods.pagerank(graph)
+    assert found == pytest.approx(wanted.scores, rel=1e-12)
+    assert (work.rounds, work.hits) == (wanted.rounds, wanted.hits)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 5])
+def test_supporters_at_any_distance_are_those_of_ram(graph: Graph, depth: int) -> None:
+    wanted = methods.supporters(graph, depth).scores
+    for memory in (1_000_000, 8_000_000):
+        found = joined(external.distant_supporters(graph, memory, Work(), depth), graph.nodes)
+        assert found.tolist() == wanted.tolist()
+    for p in (0.001, 0.05):
+        found = joined(external.distant_supporters(graph, 1_000_000, Work(), depth, p, seed=3), graph.nodes)
+        assert found.tolist() == methods.top_supporters(graph, p, depth, seed=3).scores.tolist()
+
+
+def test_every_method_ranks_from_disk_as_in_ram(graph: Graph) -> None:
+    for method in METHODS:
+        for depth in (2, 3):
+            choice = Choice(method, p=0.02, depth=depth, top=20)
+            tops = [rank(graph, replace(choice, memory=memory)).top for memory in (None, 2_000_000)]
+            assert [node for node, _ in tops[0]] == [node for node, _ in tops[1]]
+
+
 def test_bytes_moved_are_those_of_the_formulas(graph: Graph) -> None:
     size, nodes = graph.into.bytes, graph.nodes
     works = {name: Work() for name in ("qvs", "bv", "tse", "a")}
@@ -92,7 +126,19 @@ def test_bytes_moved_are_those_of_the_formulas(graph: Graph) -> None:
         costs.bit_vector_bytes(size, works["bv"].rounds), rel=0.001
     )
     assert works["tse"].traffic.read == pytest.approx(costs.top_supporters_bytes(size), rel=0.001)
-    assert all(works[name].traffic.written == 0 for name in ("qvs", "bv", "tse"))
+    works |= {name: Work() for name in ("in", "win", "pagerank", "supp3")}
+    joined(external.in_degree(graph, 0, works["in"]), nodes)
+    joined(external.weighted_in_degree(graph, 1 << 20, works["win"]), nodes)
+    joined(external.pagerank(graph, 1 << 20, works["pagerank"]), nodes)
+    joined(external.distant_supporters(graph, 1 << 20, works["supp3"], 3), nodes)
+    for name, foretold in {
+        "in": costs.in_degree_bytes(nodes),
+        "win": costs.pagerank_bytes(size, nodes),
+        "pagerank": costs.pagerank_bytes(size, nodes, works["pagerank"].rounds),
+        "supp3": costs.distant_supporters_bytes(size, nodes, nodes, 3, 1 << 20),
+    }.items():
+        assert works[name].traffic.read == pytest.approx(foretold, rel=0.001)
+    assert all(work.traffic.written == 0 for work in works.values())
 
     found = methods.supporters(graph).scores
     memory = 400_000
@@ -121,6 +167,9 @@ def test_sorting_pairs_moves_what_the_formula_says_in_one_phase_and_less_in_seve
 
 def test_too_little_memory_is_refused_before_or_when_it_shows(graph: Graph) -> None:
     for scores in (
+        external.weighted_in_degree(graph, 1000, Work()),
+        external.pagerank(graph, 1000, Work()),
+        external.distant_supporters(graph, 1000, Work(), 3),
         external.quick_visit(graph, 1000, Work()),
         external.bit_vector(graph, 1000, Work()),
         external.top_supporters(graph, 1000, Work(), 0.5),
@@ -130,7 +179,16 @@ def test_too_little_memory_is_refused_before_or_when_it_shows(graph: Graph) -> N
             list(scores)
 
 
-_METHODS = ("quick_visit", "bit_vector", "top_supporters", "supporters_a", "supporters_b")
+_METHODS = (
+    "in_degree",
+    "weighted_in_degree",
+    "pagerank",
+    "quick_visit",
+    "bit_vector",
+    "top_supporters",
+    "supporters_a",
+    "supporters_b",
+)
 _CHILD = """
 import os
 import sys

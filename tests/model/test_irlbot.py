@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from barkspider.model import irlbot
 from barkspider.model.irlbot import UrlStream
+from barkspider.model.planner import Parameters, plan
 from tests.model.real_drum import counted
 
 SIZES = [8e8, 8e9, 8e10, 8e11, 8e12]
@@ -69,6 +70,16 @@ def test_beast_never_needs_more_than_its_limit_and_j_doubles(pages: float) -> No
     assert queues < excess + 1 <= 2 * queues
 
 
+@pytest.mark.parametrize(("domains", "queues", "factor"), [(33e6, 16, 1.0), (1000, 128, 29.5 / 24)])
+def test_a_plan_for_few_domains_counts_what_beast_moves_with_128_queues(
+    domains: float, queues: int, factor: float
+) -> None:
+    needs = plan(Parameters(pages=8e9, rate=3100, domains=domains, unique_per_page=6.5))
+    paper = irlbot.beast_speed(3100, 110, 6.5, irlbot.over_budget(8e9, 11, domains))
+    assert needs.beast_bytes_per_second == pytest.approx(factor * paper, rel=1e-3)
+    assert needs.beast_queues == queues
+
+
 def test_both_cases_of_equation_5_meet_at_the_best_disk() -> None:
     links = stream(8e12)
     best = irlbot.drum_best_disk(links, 1e9)
@@ -96,11 +107,31 @@ def test_the_bytes_of_a_real_drum_are_predicted_from_its_counters(front: int, kn
     counters = counted(front, known)
     assert counters.merges >= 3
     assert bool(counters.sifted) == bool(front)
+    url = counters.aux_bytes / counters.rows
     predicted = irlbot.drum_bytes(
-        counters.rows - counters.sifted,
-        counters.unique,
-        counters.merges,
-        counters.aux_bytes / counters.rows,
-        known,
+        written=counters.rows - counters.sifted,
+        merged=counters.rows - counters.sifted,
+        passed=counters.keys_read + counters.keys_written,
+        given=counters.unique,
+        row=8 + url,
+        answer=8 + url,
     )
     assert predicted == pytest.approx(counters.moved(), rel=0.1)
+
+
+@pytest.mark.parametrize(("known", "disk"), [(0, 1e15), (10**6, 1e15), (10**6, 4e7), (10**8, 1e15)])
+def test_alpha_and_merges_with_disk_that_follows_the_cache_are_those_of_a_simulated_drum(
+    known: int, disk: float
+) -> None:
+    links, ram = max(10**8, 10 * known), 3e6
+    stream = UrlStream(links, unique=0.1, known=known)
+    most = min(disk, irlbot.drum_best_disk(stream, ram, 1000))
+    size, left, moved, merges = float(known), float(links), 0.0, 0
+    while left > 0:
+        rows = min(irlbot.bucket_disk(8 * size, ram, most) / 118, left)
+        after = size + 0.1 * rows
+        moved += 2 * rows * 118 + 0.1 * rows * 110 + 8 * (size + after)
+        size, left, merges = after, left - rows, merges + 1
+    assert merges > 20
+    assert irlbot.drum_sized(stream, ram, disk, 1000) * 110 * links == pytest.approx(moved, rel=0.02)
+    assert irlbot.drum_merges(stream, ram, disk, 1000) == pytest.approx(merges, rel=0.05)

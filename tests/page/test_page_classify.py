@@ -22,34 +22,34 @@ ELSEWHERE = replace(PAGE, url="http://example.com/", domain="example.com")
 
 
 @pytest.mark.parametrize(
-    ("settings", "page", "source", "reason"),
+    ("settings", "page", "linked", "reason"),
     [
-        ({}, PAGE, "", ""),
-        ({"keep_types": ("text/html",)}, PAGE, "", ""),
-        ({"keep_types": ("TEXT/*", "application/pdf")}, PAGE, "", ""),
-        ({"keep_types": ("text/plain", "image/*")}, PAGE, "", "media_type"),
-        ({"keep_tlds": ("pt", "br")}, PAGE, "", ""),
-        ({"keep_tlds": (".PT",)}, PAGE, "", ""),
-        ({"keep_tlds": ("t",)}, PAGE, "", "tld"),
-        ({"keep_tlds": ("pt",)}, ELSEWHERE, "a.pt", "tld"),
-        ({"keep_languages": ("pt-BR",)}, ELSEWHERE, "", ""),
-        ({"keep_languages": ("en", "fr")}, PAGE, "", "language"),
-        ({"keep_languages": ("en",)}, replace(PAGE, language=""), "", "language"),
+        ({}, PAGE, False, ""),
+        ({"keep_types": ("text/html",)}, PAGE, False, ""),
+        ({"keep_types": ("TEXT/*", "application/pdf")}, PAGE, False, ""),
+        ({"keep_types": ("text/plain", "image/*")}, PAGE, False, "media_type"),
+        ({"keep_tlds": ("pt", "br")}, PAGE, False, ""),
+        ({"keep_tlds": (".PT",)}, PAGE, False, ""),
+        ({"keep_tlds": ("t",)}, PAGE, False, "tld"),
+        ({"keep_tlds": ("pt",)}, ELSEWHERE, True, "tld"),
+        ({"keep_languages": ("pt-BR",)}, ELSEWHERE, False, ""),
+        ({"keep_languages": ("en", "fr")}, PAGE, False, "language"),
+        ({"keep_languages": ("en",)}, replace(PAGE, language=""), False, "language_undeclared"),
+        ({"keep_languages": ("en",), "detect_language": True}, replace(PAGE, language=""), False, "language"),
         # Viúva Negra: under .pt, or in Portuguese and linked from .pt.
-        ({"keep_tlds": ("pt",), "keep_languages": ("pt",)}, replace(PAGE, language="en"), "", ""),
-        ({"keep_tlds": ("pt",), "keep_languages": ("pt",)}, ELSEWHERE, "sapo.pt", ""),
-        ({"keep_tlds": ("pt",), "keep_languages": ("pt",)}, ELSEWHERE, "", ""),
-        ({"keep_tlds": ("pt",), "keep_languages": ("pt",)}, ELSEWHERE, "example.org", "language"),
-        ({"keep_tlds": ("pt",), "keep_languages": ("en",)}, ELSEWHERE, "sapo.pt", "language"),
-        ({"keep_words": ("ÁGUA", "x")}, PAGE, "", ""),
-        ({"keep_words": ("verd", "x+")}, PAGE, "", "words"),
-        ({"keep_words": ("vinho verde",)}, PAGE, "", ""),
+        ({"keep_tlds": ("pt",), "keep_languages": ("pt",)}, replace(PAGE, language="en"), False, ""),
+        ({"keep_tlds": ("pt",), "keep_languages": ("pt",)}, ELSEWHERE, True, ""),
+        ({"keep_tlds": ("pt",), "keep_languages": ("pt",)}, ELSEWHERE, False, "language"),
+        ({"keep_tlds": ("pt",), "keep_languages": ("en",)}, ELSEWHERE, True, "language"),
+        ({"keep_words": ("ÁGUA", "x")}, PAGE, False, ""),
+        ({"keep_words": ("verd", "x+")}, PAGE, False, "words"),
+        ({"keep_words": ("vinho verde",)}, PAGE, False, ""),
     ],
 )
 def test_criteria_keep_and_reject(
-    settings: dict[str, Any], page: Candidate, source: str, reason: str
+    settings: dict[str, Any], page: Candidate, linked: bool, reason: str
 ) -> None:
-    verdict = Classifier(PageSettings(**settings)).judge(page, source)
+    verdict = Classifier(PageSettings(**settings)).judge(page, linked)
     assert (verdict.keep, verdict.follow, verdict.reason) == (not reason, True, reason)
 
 
@@ -91,28 +91,28 @@ def test_a_function_of_ones_own_keeps_and_follows_separately(
 ) -> None:
     seen = []
 
-    def judge(page: Candidate, source: str) -> object:
-        seen.append((page.url, page.text(), source))
+    def judge(page: Candidate, linked: bool) -> object:
+        seen.append((page.url, page.text(), linked))
         return answer
 
     own.judge = judge  # type: ignore[attr-defined]
     classifier = Classifier(PageSettings(classifier="their_classifiers:judge", keep_tlds=("pt",)))
-    assert classifier.judge(PAGE, "sapo.pt") == verdict
-    assert seen == [("http://www.example.pt/a", "Vinho verde. Água!", "sapo.pt")]
+    assert classifier.judge(PAGE, True) == verdict
+    assert seen == [("http://www.example.pt/a", "Vinho verde. Água!", True)]
     assert classifier.judge(ELSEWHERE).reason == "tld"
     assert len(seen) == 1
 
 
 @pytest.mark.parametrize("answer", [None, True, (1, 0), (True,), "yes", [True, True], Verdict(None, True)])  # type: ignore[arg-type]
 def test_nonsense_is_an_error_of_that_page(own: ModuleType, answer: object) -> None:
-    own.judge = lambda page, source: answer  # type: ignore[attr-defined]
+    own.judge = lambda page, linked: answer  # type: ignore[attr-defined]
     verdict = Classifier(PageSettings(classifier="their_classifiers:judge")).judge(PAGE)
     assert (verdict.keep, verdict.follow, verdict.reason) == (True, True, "classifier_error")
     assert "not a pair" in verdict.error
 
 
 def test_what_it_raises_is_an_error_of_that_page(own: ModuleType) -> None:
-    def judge(page: Candidate, source: str) -> object:
+    def judge(page: Candidate, linked: bool) -> object:
         raise KeyError("x" * 1000)
 
     own.judge = judge  # type: ignore[attr-defined]
@@ -123,7 +123,7 @@ def test_what_it_raises_is_an_error_of_that_page(own: ModuleType) -> None:
 
 
 def test_an_entry_point_is_found_by_its_name(own: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    own.judge = lambda page, source: (False, False)  # type: ignore[attr-defined]
+    own.judge = lambda page, linked: (False, False)  # type: ignore[attr-defined]
     point = EntryPoint("strict", "their_classifiers:judge", "barkspider.classifiers")
     monkeypatch.setattr(classify, "entry_points", lambda **asked: EntryPoints([point]).select(**asked))
     assert Classifier(PageSettings(classifier="strict")).judge(PAGE).keep is False

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barkspider.core.settings import Page as PageSettings
-from barkspider.page import Page, PageReader
+from barkspider.page import Bounds, Page, PageReader
 from barkspider.url import parse
 from tests.page.lexbor import links_of
 
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "html" / "real-pages.zip"
 URL = "http://example.com/dir/page.html"
-READER = PageReader(PageSettings(forms=True), max_links=1_000_000)
+READER = PageReader(PageSettings(forms=True), bounds=Bounds(links=1_000_000))
 
 
 def read(markup: bytes) -> Page:

@@ -33,6 +33,9 @@ _HOSTILE = {
     "unbroken": "<p>" + "x" * 1_000_000,
     "declarations": "<meta charset=" * 100_000,
     "hidden": "<script><meta charset=koi8-r>" * 70_000,
+    "foreign": "<meta charset=windows-1252><a href='?" + "\x81" * 600_000 + "'>",
+    "letters": "<meta charset=windows-1252>" + ("<a href='?" + "\x81&#1078;" * 200 + "'>") * 500,
+    "styles": "<style>" + "url(x) " * 200_000 + "</style>",
     "entities": "<!DOCTYPE x [<!ENTITY a 'aaaa'>" + "<!ENTITY b '&a;&a;'>" * 50_000 + "]>&b;",
 }
 _PROGRAM = """
@@ -79,6 +82,6 @@ def test_hostile_markup_costs_no_more_than_any_other(
     kibibytes, links, deepest, cut = costs[name]
     assert kibibytes < 64 * 1024
     assert links <= 10_000
-    assert cut == (name in ("links", "frames", "images"))
+    assert cut == (name in ("links", "frames", "images", "candidates", "letters", "styles"))
     if name in ("formatting", "nested", "bold", "drawings", "stray", "noscripts", "unbroken"):
         assert deepest

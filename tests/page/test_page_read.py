@@ -9,16 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barkspider.core.settings import Page as PageSettings
-from barkspider.page import Page, PageReader, simhash
+from barkspider.page import Bounds, Page, PageReader, simhash
+from barkspider.page.charset import decode
 
 URL = "http://example.com/dir/page.html"
 
 
 def read(markup: str | bytes, content_type: str = "text/html; charset=utf-8", **more: Any) -> Page:
     headers = {name: more.pop(name) for name in ("robots_header", "content_language") if name in more}
-    max_links = more.pop("max_links", 10_000)
+    bounds = more.pop("bounds", Bounds())
     body = markup.encode() if isinstance(markup, str) else markup
-    return PageReader(PageSettings(**more), max_links=max_links).read(body, content_type, URL, **headers)
+    return PageReader(PageSettings(**more), bounds=bounds).read(body, content_type, URL, **headers)
 
 
 def test_links_come_in_document_order_each_once() -> None:
@@ -123,8 +124,8 @@ def test_description_and_language_are_as_declared() -> None:
 
 def test_links_beyond_the_limit_are_cut_and_said() -> None:
     markup = "".join(f"<a href={number}>" for number in range(10))
-    assert not read(markup * 2, max_links=10).links_cut
-    page = read(markup, max_links=9)
+    assert not read(markup * 2, bounds=Bounds(links=10)).links_cut
+    page = read(markup, bounds=Bounds(links=9))
     assert page.links == [str(number) for number in range(9)]
     assert page.links_cut
     frames = "".join(f"<iframe src={number}></iframe>" for number in range(5000))
@@ -135,15 +136,17 @@ def test_links_beyond_the_limit_are_cut_and_said() -> None:
 
 def test_fragments_make_no_other_target() -> None:
     links = [f"page{number % 49}.html#part{number}" for number in range(700)]
-    page = read("".join(f"<a href={link}>" for link in links), max_links=50)
+    page = read("".join(f"<a href={link}>" for link in links), bounds=Bounds(links=50))
     assert (page.links, page.links_cut) == (links, False)
-    page = read("".join(f"<a href={link}>" for link in links[:100]), max_links=7)
+    page = read("".join(f"<a href={link}>" for link in links[:100]), bounds=Bounds(links=7))
     assert page.links == [link for link in links[:100] if int(link[4:].partition(".")[0]) < 7]
     assert page.links_cut
 
 
 def test_only_so_many_links_are_looked_at() -> None:
-    page = read("".join(f"<a href=#{number}>" for number in range(161)) + "<a href=next>", max_links=10)
+    page = read(
+        "".join(f"<a href=#{number}>" for number in range(161)) + "<a href=next>", bounds=Bounds(links=10)
+    )
     assert page.links == [f"#{number}" for number in range(160)]
     assert page.links_cut
 
@@ -153,12 +156,12 @@ def test_other_links_count_with_those_of_anchors() -> None:
         "".join(f"<a href=a#{number}>" for number in range(9))
         + "<iframe src=b></iframe><iframe src=c></iframe>"
     )
-    page = read(markup, max_links=2)
+    page = read(markup, bounds=Bounds(links=2))
     assert (page.links[-1], len(page.links), page.links_cut) == ("b", 10, True)
 
 
 def test_a_million_links_are_cut_and_said() -> None:
-    page = read("".join(f"<a href={number}>" for number in range(500_000)), max_links=10_000)
+    page = read("".join(f"<a href={number}>" for number in range(500_000)), bounds=Bounds(links=10_000))
     assert len(page.links) == 10_000
     assert page.links_cut
 
@@ -251,7 +254,7 @@ def test_style_sheets_are_read_in_their_own_charset() -> None:
         page = reader.read_style(body, content_type, url)
         assert [name.replace("ц", "é") for name in page.requisites] == ["a.css", "é.png"]
         assert (page.links, page.base, page.links_cut) == ([], url, False)
-    few = PageReader(PageSettings(requisites=True), max_links=2).read_style(
+    few = PageReader(PageSettings(requisites=True), bounds=Bounds(links=2)).read_style(
         b"url(a)url(b)url(a)url(c)", None, url
     )
     assert (few.requisites, few.links_cut) == (["a", "b"], True)
@@ -305,6 +308,44 @@ def test_a_query_is_in_the_charset_of_its_page() -> None:
     assert links("<a href='?q=日本'>", "iso-2022-jp") == ["?q=%1B$BF|K\\%1B(B"]
     assert links("<a href='?q=ж'>", "utf-8") == ["?q=ж"]
     assert read("\ufeff<a href='?q=ж'>".encode("utf-16-le"), "text/html").links == ["?q=ж"]
+
+
+def test_letters_that_an_encoding_lacks_are_references_whatever_stands_beside_them() -> None:
+    markup = b"<a href='?\x81\xe9\x81&#26085;'>"
+    assert read(markup, "text/html; charset=windows-1252").links == [
+        "?%26%23129%3B%E9%26%23129%3B%26%2326085%3B"
+    ]
+
+
+def test_a_link_longer_than_any_url_is_counted() -> None:
+    markup = "<base href='{0}'><a href='{0}'><link rel=next href='{0}'><iframe src='{0}'></iframe><a href=x>"
+    page = read(markup.format("y" * 8_193), requisites=True)
+    assert (page.links, page.base, page.requisites, page.too_long, page.links_cut) == (
+        ["x"],
+        URL,
+        [],
+        4,
+        False,
+    )
+    page = read(markup.format("y" * 30), bounds=Bounds(url=8), requisites=True)
+    assert (page.links, page.base, page.too_long) == (["y" * 30, "x"], URL, 1)
+    data = read(
+        f"<img src='data:{'y' * 9_000}'><p style='background: url(data:{'y' * 9_000})'>", requisites=True
+    )
+    assert (data.requisites, data.too_long) == ([], 0)
+
+
+def test_of_references_in_links_so_many_are_resolved() -> None:
+    page = read("".join(f"<a href='{number}&lt;'>" for number in range(30_000)), bounds=Bounds(links=100_000))
+    assert (len(page.links), page.links[-1], page.links_cut) == (25_000, "24999<", True)
+
+
+@pytest.mark.parametrize("unit", ["utf-16le", "utf-16be"])
+def test_halves_of_pairs_that_stand_alone_are_replaced(unit: str) -> None:
+    alone = "a\ud800b\udc00c\U0001f600d\ud800\U0001f600\udc00\ud800\ud800"
+    body = alone.encode(f"{unit[:6]}-{unit[6:]}", "surrogatepass") + b"x"
+    assert decode(body, unit) == body.decode(f"{unit[:6]}-{unit[6:]}", "replace")
+    assert decode(body[:-1], unit) == "a\ufffdb\ufffdc\U0001f600d\ufffd\U0001f600\ufffd\ufffd\ufffd"
 
 
 @settings(deadline=None, max_examples=300)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from barkspider.simulate.web import WebGraph
+from barkspider.graph.web import WebGraph
 
 SITES, PAGES, LINKS = 250, 40, 10
 

@@ -8,33 +8,41 @@ from math import inf
 import numpy as np
 
 from barkspider.frontier.sampling import sample
-from barkspider.simulate.web import WebGraph
+from barkspider.graph.web import WebGraph
 
 
 def figure_2(
     web: WebGraph, seeds: list[int], t: int, seed: int, limit: float = inf, keeps: bool = True
-) -> tuple[list[int], int, set[int], int]:
-    """The Sydney strategy line by line; pages by first visit, visits, pages re-visited, the largest queue."""
+) -> tuple[list[int], int, set[int], int, int]:
+    """The Sydney strategy line by line, within a limit as section 3.3 has it, without the kernels' rules of places.
+
+    Pages by first visit, visits, pages re-visited, the largest queue, and links that were lost.
+    """
     state = np.array([seed], np.uint64)
     primary, secondary = deque(dict.fromkeys(seeds)), deque[int]()
     seen, visited = set(primary), dict[int, int]()
-    largest, visits = len(primary), 0
+    largest, visits, lost = len(primary), 0, 0
     while primary:
         page = primary.popleft()
         visited[page] = visited.get(page, 0) + 1
         visits += 1
         new = [target for target in dict.fromkeys(web.links(page).tolist()) if target not in seen]
-        chosen = sample(len(new), t, state) if new else []
-        if keeps and 0 < t < len(new) and len(primary) + len(secondary) + (not primary) < limit:
+        free = limit - len(primary) - len(secondary)
+        stays = keeps and 0 < t < len(new) and (free > 1 or (free == 1 and bool(primary)))
+        if stays:
             secondary.append(page)
+            free -= 1
+        taken = int(min(t or len(new), len(new), max(free, 0)))
+        chosen = sample(len(new), taken, state) if taken else [False] * len(new)
         for target, takes in zip(new, chosen, strict=True):
-            if takes and len(primary) + len(secondary) < limit:
+            if takes:
                 seen.add(target)
                 primary.append(target)
+        lost += 0 if stays else len(new) - taken
         largest = max(largest, len(primary) + len(secondary))
         if not primary:
             primary, secondary = secondary, deque()
-    return list(visited), visits, {page for page, count in visited.items() if count > 1}, largest
+    return list(visited), visits, {page for page, count in visited.items() if count > 1}, largest, lost
 
 
 def by_backlinks(web: WebGraph, seeds: list[int]) -> list[int]:

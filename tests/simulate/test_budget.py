@@ -8,11 +8,11 @@ import pytest
 
 from barkspider.core.errors import UsageError
 from barkspider.core.settings import Budget
+from barkspider.graph.web import WebGraph
 from barkspider.simulate.budget import METHODS, ROW, Crawled, crawl, simulate_budget
 from barkspider.simulate.farms import FarmSpec, make_web, plant_farms
 from barkspider.simulate.papers import tables
 from barkspider.simulate.repeats import choose_seeds
-from barkspider.simulate.web import WebGraph
 
 SPEC = FarmSpec(domains=60, largest=20_000, farms=4, farm_pages=60_000)
 

@@ -10,9 +10,9 @@ import pytest
 
 from barkspider.core.errors import UsageError
 from barkspider.frontier.modes import MODES
+from barkspider.graph.web import WebGraph, load_web
 from barkspider.simulate import parallel
 from barkspider.simulate.parallel import Crawl, Setup, Simulation, choose_seeds
-from barkspider.simulate.web import WebGraph, load_web
 from tests.simulate import parallel_reference
 from tests.simulate.parallel_web import between_sites, small_web
 

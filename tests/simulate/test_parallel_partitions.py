@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from barkspider.core.errors import UsageError
+from barkspider.graph.web import WebGraph
 from barkspider.simulate.partitions import Divider, Merits
-from barkspider.simulate.web import WebGraph
 from barkspider.url.keys import Keys
 from barkspider.url.partition import PARTITIONS, by_hash
 

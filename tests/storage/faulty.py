@@ -266,6 +266,12 @@ class FaultyCalls(Calls):
             buffer[: len(data)] = data
             return len(data)
 
+    def map(self, descriptor: int) -> bytes:  # type: ignore[override]
+        with self._lock:
+            file, path = self._open[descriptor]
+            self._do(Operation("read", path, file))
+            return bytes(self.disk.data(file))
+
     def size(self, descriptor: int) -> int:
         with self._lock:
             file, path = self._open[descriptor]

@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 from barkspider.core.errors import StorageError
+from barkspider.model import irlbot
+from barkspider.model.irlbot import UrlStream
 from barkspider.storage.drum.repository import CHECK, CHECK_UPDATE, UPDATE, Drum
-from barkspider.storage.drum.sizing import Sizing
+from barkspider.storage.drum.sizing import POINTER, Allowance, Sizing
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
 from tests.storage.drum_model import FOLDER, NUMBER, Config, Pair, Row, stored
@@ -180,7 +182,7 @@ def test_a_full_disk_in_a_merge(spare: int) -> None:
     pair.take()
     pair.commit()
     pair.feed(rows[::2])
-    env.room = env.disk.used() + 8000  # for the rows
+    env.room = env.disk.used() + 12_000  # for the rows and the manifest
     pair.commit()
     env.room = env.disk.used() + spare
     names = env.list(FOLDER / "drum")
@@ -297,3 +299,67 @@ def test_wrong_calls() -> None:
         drum.feed(CHECK, keys(1), aux=[b"", b""])
     drum.feed(np.empty(0, np.uint8), keys())
     assert drum.pending == 0
+
+
+class Doubling(Allowance):
+    """Twice the bytes of Z for each generation, as `Allowance` has it with more memory than a test."""
+
+    def generation(self, known: int) -> Sizing:
+        return Sizing(2, 8192, 1 << 30, max(60_000, 2 * known))
+
+
+def test_the_disk_of_a_generation_grows_with_z_so_that_a_pass_over_z_costs_no_more() -> None:
+    drum = make(FaultyEnv(), aux=True, output="unique", sizing=Doubling(1 << 16, int))
+    random, terms, last = np.random.default_rng(1), {}, drum.counters.merges
+    while len(drum) < 100_000:
+        passed, rows = drum.counters.known_read + drum.counters.known_written, drum.counters.rows_merged
+        drum.feed(CHECK_UPDATE, random.integers(0, 2**64, 200, dtype=np.uint64), aux=[b"x" * 100] * 200)
+        drum.wait()
+        if drum.counters.merges > last:
+            last, now = drum.counters.merges, drum.counters
+            # Bytes of Z that were moved, for each byte of the buckets: the first term of equation (5).
+            moved = now.known_read + now.known_written - passed
+            terms[len(drum)] = moved / (109 * (now.rows_merged - rows))
+    large = [term for size, term in terms.items() if size > 10_000]
+    assert len(large) > 10
+    assert max(large) < 1.3  # with D fixed, ten times that of 10,000 keys
+
+
+def test_a_generation_is_as_large_as_z_asks_for_and_there_is_room_for() -> None:
+    """The live URLseen: 512 MB of RAM. With D of 8R, α was 16 at 10^9 URLs and 114 at 8 * 10^9."""
+    for urls, disk, most in ((10**6, 4.096e9, 10**13), (10**9, 16e9, 10**13), (8 * 10**9, 128e9, 10**13)):
+        allowance = Allowance(512_000_000, lambda most=most: most, aux=110)
+        sizing = allowance.generation(8 * urls)
+        assert sizing.disk == disk
+        assert irlbot.drum(UrlStream(0, 1 / 9, urls), 1e18, sizing.disk) < 3.4
+    assert Allowance(512_000_000, lambda: 10**9, aux=110).generation(8 * 10**9).disk == 10**9
+    # Where there is no room at all, what the buffers in RAM hold is still spread over buckets.
+    assert Allowance(512_000_000, lambda: 0, aux=110).generation(8 * 10**9).disk == 128_000_000
+    # And with more room than RAM can fill, it ends at D_opt.
+    best = irlbot.drum_best_disk(UrlStream(1, pointer=POINTER), 10_000_000)
+    assert 0.6 * best < Allowance(10_000_000, lambda: 10**15, aux=110).generation(10**15).disk <= best
+
+
+def test_counters_and_the_sizes_of_a_generation_go_on_after_a_reopening() -> None:
+    env, room = FaultyEnv(), [300_000]
+    allowance = Allowance(1 << 18, lambda: room[0], aux=10)
+    store = Store.open(env, FOLDER)
+    drum = make(env, aux=True, output="unique", sizing=allowance)
+    store.add(drum)
+    for _ in range(3):
+        drum.feed(CHECK_UPDATE, np.arange(1000, dtype=np.uint64) << np.uint64(50), aux=[b"text"] * 1000)
+        drum.merge()
+    drum.feed(CHECK_UPDATE, keys(1, 2))
+    store.commit()
+    before, sizing = drum.counters, drum._generations()[0].sizing
+    drum.close()
+    room[0] = 10**9
+    again = make(
+        env, aux=True, output="unique", sizing=allowance, state=Store.open(env, FOLDER).state("drum")
+    )
+    assert again.counters == before
+    assert (before.rows, before.unique, before.merges, before.rows_merged) == (3002, 1000, 3, 3000)
+    assert (before.keys_read, before.keys_written, before.rows_given) == (2000, 3000, 1000)
+    assert again._generations()[0].sizing == sizing
+    again.merge()
+    assert (again.counters.merges, again.counters.rows_merged) == (4, 3002)

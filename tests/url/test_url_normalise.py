@@ -70,7 +70,8 @@ def test_default_rules(text: str, expected: str) -> None:
     ("text", "expected"),
     [
         ("http://sapo.pt/x", "http://www.sapo.pt/x"),
-        ("http://example.co.uk:8080/", "http://www.example.co.uk:8080/"),
+        ("http://sapo.pt:8080/", "http://www.sapo.pt:8080/"),
+        ("http://example.co.uk:8080/", "http://example.co.uk:8080/"),
         ("http://u@sapo.pt/", "http://www.sapo.pt/"),
         ("http://www.sapo.pt/", "http://www.sapo.pt/"),
         ("http://news.sapo.pt/", "http://news.sapo.pt/"),
@@ -231,5 +232,5 @@ def test_many_are_normalised_like_one(rules: UrlRules, longest: int, texts: list
         except UrlError as error:
             reasons[error.reason] += 1
     refused = Counter[str]()
-    assert normalise.many(texts, base, refused) == list(expected)
+    assert normalise.many(texts, base, refused) == (list(expected), False)
     assert refused == reasons

@@ -81,13 +81,13 @@ def test_slashes_in_front_of_a_host_are_as_good_as_two(text: str, expected: str)
     base = parse("http://a.org/x/y")
     assert str(parse(text, base)) == expected
     assert Normaliser(AS_IS, Domains())(text, base) == expected
-    assert Normaliser(AS_IS, Domains()).many([text], base, Counter()) == [expected]
+    assert Normaliser(AS_IS, Domains()).many([text], base, Counter()) == ([expected], False)
 
 
 @pytest.mark.parametrize("text", ["///", "////", "///:80/", "///a b/", "\\\\\\"])
 def test_slashes_without_a_host_are_no_url(text: str) -> None:
     refused: Counter[str] = Counter()
-    assert Normaliser(AS_IS, Domains()).many([text], parse("http://a.org/x/y"), refused) == []
+    assert Normaliser(AS_IS, Domains()).many([text], parse("http://a.org/x/y"), refused) == ([], False)
     assert refused == {"malformed": 1}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -276,6 +277,71 @@ def test_rules_decide_as_the_slow_reading_does(pairs: list[tuple[bool, str]], ta
 def test_no_pattern_tries_again_what_failed() -> None:
     pattern = PathPattern("/" + "*a" * 2000 + "*b$")  # a backtracking matcher would not live to see the end
     assert not pattern.matches("/" + "a" * 20_000)
+
+
+@pytest.fixture
+def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The patterns that are compared with a URL."""
+    found: list[str] = []
+    matches = PathPattern.matches
+
+    def note(pattern: PathPattern, target: str) -> bool:
+        found.append(pattern.text)
+        return matches(pattern, target)
+
+    monkeypatch.setattr(PathPattern, "matches", note)
+    return found
+
+
+def test_rules_with_more_stars_than_a_file_may_have_close_what_begins_as_they_do(tried: list[str]) -> None:
+    lines = "".join(f"Disallow: /b/{'*a' * 245}{number}\n" for number in range(1000))
+    found = rules("User-agent: *\nDisallow: /*c\n" + lines)
+    verdicts = [found.allows(target) for target in ("/b/x", "/b/" + "a" * 300, "/a", "/c")]
+    assert verdicts == [False, False, True, False]
+    assert sum(pattern.count("*") for pattern in tried) <= 4_000 * len(verdicts)
+
+
+@pytest.mark.parametrize("end", ["", "$"])
+@pytest.mark.parametrize("path", ["/" + "a" * 300, "/" + "a" * 2000, "/%61" + "a" * 300])
+def test_a_url_that_takes_long_to_compare_with_all_rules_is_forbidden(
+    tried: list[str], end: str, path: str
+) -> None:
+    lines = "".join(f"Disallow: /*{'a' * (n % 7 + 2)}*{'a' * (n % 9 + 2)}*b{end}\n" for n in range(990))
+    found = rules("User-agent: *\n" + lines)
+    assert not found.allows(path)
+    assert len(tried) * len(path) < 60_000
+    assert found.allows("/x")
+
+
+def test_of_many_rules_only_those_are_tried_that_a_url_may_match(tried: list[str]) -> None:
+    found = rules("User-agent: *\n" + "".join(f"Disallow: /*?p{n:03}=*&x\n" for n in range(900)))
+    assert not found.allows("/" + "a" * 100 + "?p017=1&x=1")
+    assert found.allows("/" + "a" * 100 + "?p017=1&y=1")
+    assert tried.count("/*?p017=*&x") == 2
+    assert len(tried) < 50
+
+
+def test_a_verdict_that_took_long_is_remembered(tried: list[str]) -> None:
+    found = rules("User-agent: *\n" + "".join(f"Disallow: /*/{n:03}/*.gif\n" for n in range(900)))
+    assert [found.allows("/a/007/b.gif") for _ in range(3)] == [False] * 3
+    assert tried.count("/*/007/*.gif") == 1
+
+
+def test_many_rules_decide_as_the_slow_reading_does() -> None:
+    random = Random(3)
+    words = ["a", "b", "ab", "/", "?", "=", ".gif", "x1", "x2", "page"]
+
+    def text(stars: bool) -> str:
+        return "".join(random.choice([*words, "*"] if stars else words) for _ in range(random.randint(1, 6)))
+
+    pairs = [(random.random() < 0.4, f"/{text(True)}{random.choice(('', '', '$'))}") for _ in range(700)]
+    found, verdicts = RobotsRules(pairs), []
+    for _ in range(300):
+        target = f"/{text(False)}"
+        matching = [(len(pattern), allow) for allow, pattern in pairs if as_expression(pattern).match(target)]
+        verdicts.append(found.allows(target))
+        assert verdicts[-1] == (max(matching)[1] if matching else True)
+    assert {True, False} == set(verdicts)
 
 
 def test_thousands_of_rules_are_all_known() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from barkspider.core.errors import SettingsError
-from barkspider.core.settings import Scope
-from barkspider.url import Domains, ScopeRules, split
+from barkspider.core.settings import Scope, UrlRules
+from barkspider.url import Domains, Normaliser, ScopeRules, parse, split
 
 DOMAINS = Domains()
 SEEDS = ("http://www.example.com/start", "http://10.0.0.1:8080/")
@@ -75,6 +75,10 @@ def test_levels(level: str, inside: list[str], outside: list[str]) -> None:
         ("http://a.com/a.html", {"include_extensions": (".html",)}, None),
         ("http://a.com/a.pdf", {"include_extensions": ("html",)}, "extension"),
         ("http://a.com/b.c/a", {"include_extensions": ("html",)}, None),
+        ("http://a.com/", {"exclude_extensions": ("com",)}, None),
+        ("http://a.com/b.zip#part", {"exclude_extensions": ("zip",)}, "extension"),
+        ("http://a.com/b.zip/c", {"exclude_extensions": ("zip",)}, None),
+        ("http://a.com/b?to=/c.zip", {"exclude_extensions": ("zip",)}, None),
         ("http://a.com/?x=b.pdf", {"include_extensions": ("html",)}, None),
     ],
 )
@@ -132,3 +136,110 @@ def test_a_wrong_host_in_settings_is_named(name: str) -> None:
 def test_userinfo_that_is_kept_does_not_hide_a_port() -> None:
     assert refuses("http://u:p@a.com:25/", level="web") == "port"
     assert refuses("http://u:p@a.com/", level="web") is None
+
+
+# Each URL is written as a page might write it; the exclusions are of victim.example, all below tree.example, two
+# addresses, and a name in letters that have to be encoded.
+WAYS_AROUND = [
+    "http://victim.example/",
+    "http://victim.example./",
+    "http://victim.example../",
+    "http://.victim.example/",
+    "http://victim.example.:8080/",
+    "http://VICTIM.Example/",
+    "https://victim.example:8443/",
+    "http://user:password@victim.example/",
+    "http://other.example@victim.example./",
+    "http://%76ictim.example/",
+    "http://victim%2Eexample%2e/",
+    "http://victim\u3002example/",
+    "http://victim.example\uff0e/",
+    "http://\uff56\uff49ctim.example/",
+    "http://vic\u00adtim.example/",
+    "http://vic\u200btim.example/",
+    "http:\\\\victim.example\\",
+    "https:victim.example/",
+    "http:////victim.example/",
+    " http://vict\tim.ex\nample/",
+    "//victim.example./a",
+    "/\\victim.example./a",
+    "http://tree.example./",
+    "http://a.b.TREE.example./",
+    "http://a..tree.example/",
+    "http://93.184.216.34/",
+    "http://93.184.216.34./",
+    "http://1572395042/",
+    "http://0x5db8d822/",
+    "http://0x5d.0270.55330/",
+    "http://\u2468\u2462.184.216.34/",
+    "http://[::ffff:93.184.216.34]/",
+    "http://[0:0:0:0:0:ffff:5db8:d822]/",
+    "http://[::93.184.216.34]/",
+    "http://[64:ff9b::5db8:d822]/",
+    "http://[2002:5db8:d822::1]/",
+    "http://[2001:db8::1]/",
+    "http://[2001:0db8:0:0::0001]/",
+    "http://[2001:DB8:0:0:0:0:0.0.0.1]/",
+    "http://b\u00fccher.example/",
+    "http://B\u00dcCHER.example/",
+    "http://bu\u0308cher.example./",
+    "http://xn--bcher-kva.example/",
+    "http://XN--BCHER-KVA.example./",
+]
+EXCLUDED = ("victim.example", "*.tree.example", "93.184.216.34", "[2001:db8::1]", "b\u00fccher.example")
+
+
+@pytest.mark.parametrize("text", WAYS_AROUND, ids=ascii)
+def test_an_excluded_host_stays_out_however_it_is_written(text: str) -> None:
+    url = Normaliser(UrlRules(), DOMAINS)(text, parse("http://elsewhere.example/"))
+    rules = ScopeRules(Scope(level="web", exclude_hosts=EXCLUDED), DOMAINS, ["http://elsewhere.example/"])
+    assert rules.refuses(url, split(url).host, 1) == "host"
+    assert rules.excludes(url) == "host"
+
+
+@pytest.mark.parametrize("text", WAYS_AROUND[:24], ids=ascii)
+def test_and_so_does_an_excluded_domain(text: str) -> None:
+    url = Normaliser(UrlRules(), DOMAINS)(text, parse("http://elsewhere.example/"))
+    excluded = Scope(level="web", exclude_domains=("Victim.example.", "tree.example"))
+    assert ScopeRules(excluded, DOMAINS, []).excludes(url) == "domain"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://notvictim.example/",
+        "http://victim.example.org/",
+        "http://a.victim.example/",
+        "http://[::1]/",
+        "http://[::5db8:d823]/",
+    ],
+)
+def test_others_are_not_excluded(text: str) -> None:
+    assert ScopeRules(Scope(level="web", exclude_hosts=EXCLUDED), DOMAINS, []).excludes(text) is None
+
+
+@pytest.mark.parametrize("written", ["victim.example", "VICTIM.example.", "%76ictim.example"])
+def test_an_exclusion_may_be_written_in_any_way_too(written: str) -> None:
+    rules = ScopeRules(Scope(level="web", exclude_hosts=(written,)), DOMAINS, [])
+    assert [rules.excludes(f"http://victim.example{end}/") for end in ("", ".", ":81")] == ["host"] * 3
+
+
+@pytest.mark.parametrize(
+    ("target", "scope"),
+    [
+        ("/private/a", {"exclude_paths": ("/private/",)}),
+        ("/%70rivate/a", {"exclude_paths": ("/private/",)}),
+        ("/%70%72ivate/a", {"exclude_paths": ("/priv%61te/",)}),
+        ("/a/../private/a", {"exclude_paths": ("/private/",)}),
+        ("/a/%2e%2E/private/a", {"exclude_paths": ("/private/",)}),
+        ("\\private\\a", {"exclude_paths": ("/private/",)}),
+        ("/a.zip", {"exclude_extensions": ("zip",)}),
+        ("/a.ZIP?b=/c.html", {"exclude_extensions": ("zip",)}),
+        ("/a.zi%70", {"exclude_extensions": ("zip",)}),
+        ("/a%2Ezip", {"exclude_extensions": ("zip",)}),
+        ("/a.zip;b=c", {"exclude_extensions": ("zip",)}),
+    ],
+)
+def test_an_excluded_path_stays_out_however_it_is_written(target: str, scope: dict[str, Any]) -> None:
+    url = Normaliser(UrlRules(), DOMAINS)(target, parse("http://www.example.com/"))
+    assert refuses(url, **scope) in ("path", "extension")

@@ -10,11 +10,12 @@ knows. WARC bytes reach the system within a second; rows of tables become whole 
 `archive.table_interval`. Whoever reads (`WarcFile`, `captures`, `open_table`, `ask`) needs no lock and may do so
 while a crawl is writing.
 
-Writing: `writer` is the whole. `warc` writes files of `records`, packed one by one (`packing`), and knows which payloads it
-wrote not long ago (`recent`); `cdxj` makes their indexes, whose keys are `surt`. `notes` are rows before they count, `rows`
-are on their way to `tables`, whose columns `schemas` declares. `recovery` is the way back after a crash.
-Reading: `reader` reads WARC files, `captures` finds a URL in them, `views` answers SQL, `duplicates` finds equal pages,
-`verify` checks it all.
+Writing: `writer` is the whole. `warc` writes files of `records`, packed one by one (`packing`), and knows which payloads
+the job has (`payloads`); `cdxj` makes their indexes, whose keys are `surt`. `notes` are rows before they count, `rows`
+are on their way to `tables`, whose columns `schemas` declares. At the end `duplicates` finds equal pages, and `domains` sums
+up pages and links, both in bounded memory (`grouping`). `recovery` is the way back after a crash.
+Reading: `reader` reads WARC files, `captures` finds a URL in them, `views` answers SQL,
+`wacz` packs a crawl into one file, `verify` checks it all.
 """
 
 from barkspider.archive.notes import Note, as_batch, batches_of, decode_batch, encode_batch, error_note

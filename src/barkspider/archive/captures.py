@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from barkspider.archive.cdxj import INDEX, index_lines, index_name, look_up, parse_line
+from barkspider.archive.cdxj import INDEX, index_lines, index_name, key_of, look_up, parse_line
 from barkspider.archive.reader import Record, WarcFile, warc_files
 from barkspider.archive.records import payload_start
-from barkspider.archive.surt import surt
 from barkspider.core.errors import StorageError
 from barkspider.storage.env import Env
 
 _DIGITS = str.maketrans("", "", "-:TZ")
+_REVISITS = 100  # that refer to one another; a circle ends here, too
 
 
 def captures(env: Env, folder: Path, url: str) -> list[dict[str, Any]]:
@@ -20,7 +20,7 @@ def captures(env: Env, folder: Path, url: str) -> list[dict[str, Any]]:
 
     A file without an index, because it is still growing or its process died, is read through.
     """
-    key = surt(url)
+    key = key_of(url)
     found: list[bytes] = []
     indexes = {name for name in env.list(folder) if name.endswith(".cdxj") and name != INDEX}
     for name in sorted(indexes):
@@ -38,11 +38,11 @@ def read_capture(env: Env, folder: Path, capture: dict[str, Any]) -> Record:
         return file.record(int(capture["offset"]))
 
 
-def whole_response(env: Env, folder: Path, record: Record) -> bytes:
+def whole_response(env: Env, folder: Path, record: Record, most: int = _REVISITS) -> bytes:
     """The HTTP response of a response or revisit record; of a revisit, the payload is the original's.
 
     A revisit of earlier versions, or of others, may have the header of a 304 and refer to another revisit: then it is the
-    original's as a whole. Raises `StorageError` when the original is not in the archive.
+    original's as a whole, `most` of them in a row. Raises `StorageError` when the original is not in the archive.
     """
     if record.kind != "revisit":
         return record.block
@@ -61,6 +61,6 @@ def whole_response(env: Env, folder: Path, record: Record) -> bytes:
         if original.kind == "response":
             payload = original.block[payload_start(original.block) :]
             return original.block if unchanged else record.block + payload
-        if original.header.get("warc-date", "") < record.header.get("warc-date", ""):  # so that this ends
-            return whole_response(env, folder, original)
+        if most:
+            return whole_response(env, folder, original, most - 1)
     raise StorageError(f"the payload of {record.url} is that of {url} at {date}, which is not in {folder}")

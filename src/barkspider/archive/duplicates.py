@@ -2,7 +2,8 @@
 
 The recent digests of a writer find most repeats at once, within bounded memory; this finds the rest, in batches,
 when the crawl ends or at a checkpoint. Its answer is the table `duplicates`: the key of a page, and the key of
-the first page that had the same payload.
+the first page that had the same content: without its encodings, since the same page is sent in other chunks, or packed
+in another way, from one time to the next.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from barkspider.archive.schemas import DIGESTS
 from barkspider.archive.tables import open_table
 from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
-from barkspider.storage.store.manifest import Store
+from barkspider.storage.store.manifest import Store, restoring
 
-_RAM, _DISK = 16_000_000, 1_000_000_000
+_DISK = 1_000_000_000
 _Keys = npt.NDArray[np.uint64]
 
 
@@ -42,24 +44,25 @@ class _Progress:
         return
 
 
-def find_duplicates(env: Env, folder: Path) -> int:
+def find_duplicates(env: Env, folder: Path, memory: int = 16_000_000) -> int:
     """Look at the pages that were added to the tables since the last call; how many duplicates there were.
 
     64 bits of a digest stand for it: of forty crawls of a billion pages, one has a pair that agrees by chance.
     A crash before the commit writes some rows of the table once more, which the view `pages` takes as one.
     """
     store = Store.open(env, folder / DIGESTS)
-    progress = _Progress((store.state("progress") or {"rows": 0})["rows"])
-    drum = Drum(
-        env,
-        folder / DIGESTS,
-        "seen",
-        value=np.uint64,
-        aux=True,
-        update=lambda old, _: old,  # the first holder stands
-        sizing=Sizing.choose(_RAM, _DISK, value=8, aux=8),
-        state=store.state("seen"),
-    )
+    with restoring(folder / DIGESTS):
+        progress = _Progress(int((store.state("progress") or {"rows": 0})["rows"]))
+        drum = Drum(
+            env,
+            folder / DIGESTS,
+            "seen",
+            value=np.uint64,
+            aux=True,
+            update=lambda old, _: old,  # the first holder stands
+            sizing=Sizing.choose(memory, _DISK, value=8, aux=8),
+            state=store.state("seen"),
+        )
     try:
         store.add(progress)
         store.add(drum)
@@ -89,8 +92,10 @@ def find_duplicates(env: Env, folder: Path) -> int:
 def _new_pages(env: Env, folder: Path, seen: int) -> Iterator[tuple[_Keys, _Keys]]:
     """64 bits of the digest, 0 where there is none, and the key of each page behind the first `seen` rows."""
     pages = open_table(env, folder, "pages")
-    for batch in pages.batches(["key", "content_digest", "fetch_status"], seen):
-        columns = zip(batch["content_digest"].to_pylist(), batch["fetch_status"].to_pylist(), strict=True)
+    for batch in pages.batches(["key", "content_digest", "fetch_status", "content_decoded_digest"], seen):
+        # Rows of older versions, and pages whose encodings could not be undone, have the digest as sent alone.
+        content = pc.coalesce(batch["content_decoded_digest"], batch["content_digest"])
+        columns = zip(content.to_pylist(), batch["fetch_status"].to_pylist(), strict=True)
         digests = [_short(digest) if 200 <= status < 300 else 0 for digest, status in columns]
         yield np.array(digests, np.uint64), batch["key"].to_numpy()
 

@@ -92,8 +92,11 @@ def decode_batch(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
     >>> decode_batch(encode_batch(as_batch(LINKING_SCHEMA, [{"source": 7}])), LINKING_SCHEMA)["source"].to_pylist()
     [7]
     """
-    with pa.ipc.open_stream(data) as stream:
-        batch = stream.read_next_batch()
+    try:
+        with pa.ipc.open_stream(data) as stream:
+            batch = stream.read_next_batch()
+    except (OSError, StopIteration) as error:  # how Arrow calls what is no message, and none at all
+        raise ValueError(str(error)) from error
     batch.validate(full=True)
     return conform(batch, schema)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import zstandard
 from isal import igzip_lib, isal_zlib
@@ -26,6 +26,8 @@ _SAMPLES = 4_000_000
 _DICTIONARY_SIZE = 100_000
 _SEGMENT, _WORD = 1024, 8
 _LEAST_SAMPLES = 16  # a trainer needs some variety
+_WINDOW = 1 << 27  # memory that a frame may ask of its reader; ours ask for 8 MiB at most
+_STEP = 2048  # bytes of zstd unpacked at a time: 64 MiB at most
 
 UNPACKING_ERRORS: tuple[type[Exception], ...] = (
     zlib.error,
@@ -137,12 +139,54 @@ class Zstd:
         self._samples, self._size = [], 0
 
 
-def unpackers(suffix: str, dictionary: bytes) -> Callable[[], Any]:
-    """Makes objects that unpack one record each, in pieces: `decompress(data)`, `eof`, `unused_data`."""
+class Unpacker(Protocol):
+    """Unpacks one record, in pieces; `rest` is what is behind it, once it has ended. One thread."""
+
+    ended: bool
+    rest: bytes
+
+    def feed(self, data: bytes, most: int) -> bytes:
+        """What these bytes unpack to; more than `most` bytes of it, if there are that many, but not much more."""
+        ...
+
+
+def unpackers(suffix: str, dictionary: bytes) -> Callable[[], Unpacker]:
+    """Makes objects that unpack one record each."""
     if suffix == Gzip.suffix:
-        return partial(isal_zlib.decompressobj, wbits=31)
+        return _GzipUnpacker
     known = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
-    return zstandard.ZstdDecompressor(dict_data=known).decompressobj
+    return partial(_ZstdUnpacker, zstandard.ZstdDecompressor(dict_data=known, max_window_size=_WINDOW))
+
+
+class _GzipUnpacker:
+    def __init__(self) -> None:
+        self.ended, self.rest = False, b""
+        self._inflate = isal_zlib.decompressobj(wbits=31)
+
+    def feed(self, data: bytes, most: int) -> bytes:
+        unpacked: bytes = self._inflate.decompress(data, most + 1)
+        self.ended, self.rest = self._inflate.eof, self._inflate.unused_data
+        return unpacked
+
+
+class _ZstdUnpacker:
+    """Four bytes of zstd stand for 128 KiB at most (RFC 8878, 3.1.1.2), so a few bytes at a time bound what comes."""
+
+    def __init__(self, unpacker: zstandard.ZstdDecompressor) -> None:
+        self.ended, self.rest = False, b""
+        self._unpacker = unpacker.decompressobj()
+
+    def feed(self, data: bytes, most: int) -> bytes:
+        pieces, size = [], 0
+        for start in range(0, len(data), _STEP):
+            pieces.append(self._unpacker.decompress(data[start : start + _STEP]))
+            size += len(pieces[-1])
+            if self._unpacker.eof:
+                self.ended, self.rest = True, self._unpacker.unused_data + data[start + _STEP :]
+                break
+            if size > most:
+                break
+        return b"".join(pieces)
 
 
 def first_frame(head: bytes, name: str) -> tuple[int, bytes | None]:

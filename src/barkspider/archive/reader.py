@@ -18,8 +18,10 @@ from barkspider.storage.env import Env
 
 OPEN = ".open"
 SUFFIXES = (".warc.gz", ".warc.zst")
-_PIECE = 1 << 16
+_PIECE, _LARGE_PIECE = 1 << 16, 1 << 20
 _END = b"\r\n\r\n"
+LARGEST = 1 << 28  # bytes of a record, unpacked: `fetch.max_size` and the largest header fit
+_LONGEST_HEAD = 1 << 20  # bytes: URLs have 65,535 characters at most
 _HEAD = 4096  # of packed bytes: more than a header needs, unless its URL is very long or zstd packed it
 
 
@@ -101,9 +103,11 @@ class WarcFile:
         """The header alone of the record that begins there; {} when it cannot be read."""
         unpacker, head = self._unpacker(), b""
         try:
-            while _END not in head and not unpacker.eof and (data := self._file.pread(offset, _HEAD)):
+            while _END not in head and not unpacker.ended and (data := self._file.pread(offset, _HEAD)):
                 offset += len(data)
-                head += unpacker.decompress(data)
+                head += unpacker.feed(data, _LONGEST_HEAD)
+                if len(head) > _LONGEST_HEAD:
+                    return {}
         except UNPACKING_ERRORS:
             return {}
         return _header(head[: max(head.find(_END), 0)]) or {}
@@ -114,6 +118,16 @@ class WarcFile:
         for record in self.records():
             place = record.end
         return min(place, self._file.size)
+
+    def packed(self, end: int) -> Iterator[bytes]:
+        """The file as it is, in pieces, up to a place that it is known to reach."""
+        place = 0
+        while place < end:
+            data = self._file.pread(place, min(end - place, _LARGE_PIECE))
+            if not data:
+                raise StorageError(f"{self._path} is cut off at byte {place}; it had {end}")
+            yield data
+            place += len(data)
 
     def close(self) -> None:
         """Close; a second call does nothing."""
@@ -136,23 +150,26 @@ class WarcFile:
         return size, content
 
     def records(self, offset: int = 0) -> Iterator[Record]:
-        """Records from the one that begins there, until one is not whole or not a record."""
+        """Records from the one that begins there, until one is not whole, too large or not a record."""
         place = max(offset, self._start)
         read, data = place, b""
         while True:
-            offset, unpacker, pieces = place, self._unpacker(), []
+            offset, unpacker, pieces, left = place, self._unpacker(), [], LARGEST
             try:
-                while not unpacker.eof:
+                while not unpacker.ended:
                     if not data:
                         data = self._file.pread(read, _PIECE)
                         read += len(data)
                     if not data:
                         return
-                    pieces.append(unpacker.decompress(data))
+                    pieces.append(unpacker.feed(data, left))
+                    left -= len(pieces[-1])
+                    if left < 0:  # a few bytes may stand for gigabytes
+                        return
                     data = b""
             except UNPACKING_ERRORS:
                 return
-            data = unpacker.unused_data
+            data = unpacker.rest
             place = read - len(data)
             record = parse_record(b"".join(pieces), offset, place)
             if record is None:

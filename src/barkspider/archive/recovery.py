@@ -15,6 +15,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from barkspider.archive import cdxj
 from barkspider.archive.cdxj import INDEX, index_name, line_of
 from barkspider.archive.reader import OPEN, SUFFIXES, WarcFile, valid_length, warc_files, warc_number
 from barkspider.archive.schemas import DERIVED, DIGESTS, SCHEMAS
@@ -174,7 +175,7 @@ def _complete(env: Env, path: Path, size: int) -> None:
     index = path.with_name(index_name(path.name))
     if index.name in env.list(path.parent):
         return  # it was complete, and nothing came behind it
-    lines, whole, empty = [], 0, True
+    lines, whole, empty = cdxj.Lines(env, index), 0, True
     with WarcFile(env, path) as warc:
         for record in warc.records():
             if record.end > size:
@@ -190,4 +191,4 @@ def _complete(env: Env, path: Path, size: int) -> None:
         return
     if path.name.endswith(OPEN):
         env.rename(path, path.with_name(warc.name))
-    env.write_whole(index, b"".join(sorted(lines)))
+    lines.finish()

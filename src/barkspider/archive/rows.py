@@ -1,7 +1,8 @@
-"""Rows on their way to a table: batches of columns, gathered in RAM and written as whole files by a thread."""
+"""Rows on their way to a table: batches of columns, gathered in RAM and written by a thread, a row group at a time."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -10,62 +11,116 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barkspider.archive.tables import TableFolder
+from barkspider.archive.tables import LARGE, NewPart, TableFolder
 from barkspider.core.batch import UrlBatch
-from barkspider.core.settings import Archive
 from barkspider.url import Keys
+
+_MANY = 64  # batches: each takes some 800 bytes a column beside its rows
 
 
 class RowBuffer:
-    """The rows of one table, in order. One thread adds; `pool` has one thread, which writes."""
+    """The rows of one table, in order. One thread adds; `pool` has one thread, which writes.
 
-    def __init__(self, table: TableFolder, settings: Archive, pool: ThreadPoolExecutor) -> None:
-        self._table, self._settings, self._pool = table, settings, pool
+    Three times `most` bytes of rows at most wait: here, for the thread, and in its hands until they are enough for a row
+    group of the file that is being written. That file is completed after `interval` seconds, by `write`, or when it is
+    large.
+    """
+
+    def __init__(self, table: TableFolder, pool: ThreadPoolExecutor, most: int, interval: float) -> None:
+        self._table, self._pool, self._most, self._interval = table, pool, most, interval
         self._batches: list[pa.RecordBatch] = []
         self._bytes = 0
-        self._since = -1.0  # when the first row came that waits; -1 when none does
-        self._writing: Future[None] | None = None
+        self._since = -1.0  # when the first row came that is in no complete file; -1 when there is none
+        self._incomplete = False
+        self._under_way: deque[tuple[Future[None], int]] = deque()
+        # Of the thread:
+        self._held: list[pa.Table] = []
+        self._held_bytes = 0
+        self._part: NewPart | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows. Raises what went wrong with rows before them, if anything did."""
         if len(batch):
             self._batches.append(batch)
             self._bytes += batch.nbytes
-            if self._bytes >= self._settings.table_memory:
-                self.write()
+            self._incomplete = True
+            if self._bytes >= self._most or len(self._batches) >= _MANY:
+                self._hand_over(self._take)
 
     def tick(self, now: float) -> None:
         """Write what has waited long enough."""
         if self._since < 0:
-            self._since = now if self._batches else -1.0
-        elif now - self._since >= self._settings.table_interval:
+            self._since = now if self._incomplete else -1.0
+        elif now - self._since >= self._interval:
             self.write()
 
     def write(self) -> None:
-        """Begin to write all rows; waits for the file before, if that is not yet done."""
-        self.wait()
-        batches, self._batches, self._bytes, self._since = self._batches, [], 0, -1.0
-        if batches:
-            self._writing = self._pool.submit(self._write, batches)
+        """Begin to make a complete file of all rows."""
+        self._since = -1.0
+        if self._incomplete:
+            self._incomplete = False
+            self._hand_over(self._take_last)
 
     def settle(self, last: int) -> None:
         """The writes up to `last` are committed: begin to merge their files, if there are many."""
-        self.wait()
-        self._writing = self._pool.submit(self._table.settle, last)
+        self._under_way.append((self._pool.submit(self._table.settle, last), 0))
 
     def last(self) -> int:
         """The number of the table's last write; nothing may be under way."""
         return self._table.last()
 
-    def wait(self) -> None:
-        """Until what was begun is on disk."""
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            writing.result()
+    def wait(self, most: int = 0) -> None:
+        """Until what was begun is done, but for the last `most` bytes."""
+        while self._under_way and (self._under_way[0][0].done() or self._waiting() >= most):
+            self._under_way[0][
+                0
+            ].result()  # what failed stays: its rows are missing, so nothing may be committed
+            self._under_way.popleft()
 
-    def _write(self, batches: list[pa.RecordBatch]) -> None:
-        # In one piece: Parquet's writer would go through the columns batch by batch.
-        self._table.write(pa.Table.from_batches(batches, self._table.schema).combine_chunks())
+    def _waiting(self) -> int:
+        return sum(size for _, size in self._under_way)
+
+    def _hand_over(self, what: Callable[[list[pa.RecordBatch]], None]) -> None:
+        self.wait(self._most)
+        batches, size = self._batches, self._bytes
+        self._batches, self._bytes = [], 0
+        self._under_way.append((self._pool.submit(what, batches), size))
+
+    # ── in the thread ──────────────────────────────────────────────────────────────────────────
+
+    def _take(self, batches: list[pa.RecordBatch]) -> None:
+        """Hold rows as one table, which takes far less than the small batches that they came in."""
+        if batches:
+            rows = pa.Table.from_batches(batches, self._table.schema).combine_chunks()
+            batches.clear()
+            self._held.append(rows)
+            self._held_bytes += rows.nbytes
+        if self._held_bytes >= self._most:
+            self._write_group()
+        if self._part is not None and self._part.size >= LARGE:
+            self._complete()
+
+    def _take_last(self, batches: list[pa.RecordBatch]) -> None:
+        self._take(batches)
+        if self._held:
+            self._write_group()
+        self._complete()
+
+    def _write_group(self) -> None:
+        rows, self._held, self._held_bytes = pa.concat_tables(self._held), [], 0
+        if self._part is None:
+            self._part = self._table.begin()
+        try:
+            self._part.write(rows)
+        except BaseException:
+            part, self._part = self._part, None
+            part.discard()
+            raise
+
+    def _complete(self) -> None:
+        part, self._part = self._part, None
+        if part is not None:
+            part.finish()
 
 
 class LinkBuffer(RowBuffer):
@@ -77,12 +132,13 @@ class LinkBuffer(RowBuffer):
     def __init__(
         self,
         table: TableFolder,
-        settings: Archive,
         pool: ThreadPoolExecutor,
+        most: int,
+        interval: float,
         domain_of: Callable[[str], str],
         keys: Keys,
     ) -> None:
-        super().__init__(table, settings, pool)
+        super().__init__(table, pool, most, interval)
         self._domain_of, self._keys = domain_of, keys
 
     def add_links(self, linking: pa.RecordBatch, links: UrlBatch) -> None:

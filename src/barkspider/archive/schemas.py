@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-VERSION = 2  # of the columns of all tables together; every file has the one it was written with
+VERSION = 3  # of the columns of all tables together; every file has the one it was written with
 
 _TIME = pa.timestamp("us")  # in UTC; without a zone, which readers would each show in another way
 _URL = [
@@ -63,6 +63,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("title", pa.string()),
             ("description", pa.string()),
             ("simhash", pa.uint64()),
+            ("content_decoded_digest", pa.string()),
         ]
     ),
     "links": pa.schema(
@@ -123,7 +124,13 @@ UNIQUE = frozenset(
             "fetch_time",
             "fetch_seconds",
         ),
-        *("content_digest", "content_length", "warc_record_offset", "warc_record_length"),
+        *(
+            "content_digest",
+            "content_decoded_digest",
+            "content_length",
+            "warc_record_offset",
+            "warc_record_length",
+        ),
         *("duplicate_of", "time"),
     )
 )

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import SEEK_CUR, SEEK_END, SEEK_SET, RawIOBase
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,11 +27,13 @@ from barkspider.storage.env import AppendFile, Env, ReadFile
 from barkspider.storage.memory import Data, as_bytes
 
 _NAME = re.compile(r"(\d{6,})-(\d{6,})\.parquet")
-_SMALL = 64_000_000  # bytes; larger files are not merged again
+LARGE = 64_000_000  # bytes; files of this size are not merged again
 _MANY = 16  # files of one write each: so many are merged while the table grows
 _BOUNDED = ("fetch_time", "time")  # columns that come nearly sorted: bounds let a reader leave parts out
 _VERSION = b"barkspider.schema"  # in the metadata of a file; the oldest files have none, and are of version 1
-_GROUP = 250_000  # rows of a row group: a few tens of megabytes in memory
+_GROUP = 250_000  # most rows of a row group
+_GROUP_BYTES = 8_000_000  # of rows in memory, of which two copies exist while they are packed
+_BATCH = 8192  # rows that are read at a time: some megabytes of those of pages
 
 
 class Part(NamedTuple):
@@ -53,8 +55,9 @@ class TableFolder:
     (['000000-000002.parquet'], [0, 1, 2])
     """
 
-    def __init__(self, env: Env, folder: Path, schema: pa.Schema) -> None:
-        self._env, self.folder, self.schema = env, folder, schema
+    def __init__(self, env: Env, folder: Path, schema: pa.Schema, group_bytes: int = _GROUP_BYTES) -> None:
+        """Merging takes about three times `group_bytes` of memory, the size of a row group before it is packed."""
+        self._env, self.folder, self.schema, self._group_bytes = env, folder, schema, group_bytes
 
     def parts(self) -> list[Part]:
         """The files that count, in order."""
@@ -98,18 +101,22 @@ class TableFolder:
             found = found[: len(known)]
         return found == known
 
-    def write(self, table: pa.Table) -> None:
-        """Add rows, as one file; when this returns they survive a power loss."""
+    def begin(self) -> NewPart:
+        """A further file, to be filled."""
         number = self.last() + 1
         if number == 0:
             self._env.make_folder(self.folder)
-        self._put(Part(number, number, _name(number, number)), [table])
+        return NewPart(self._env, self.folder / _name(number, number), self.schema)
 
-    def replace(self, table: pa.Table) -> None:
+    def write(self, table: pa.Table) -> None:
+        """Add rows, as one file; when this returns they survive a power loss."""
+        with self.begin() as part:
+            part.write(table)
+
+    def replace(self, tables: Iterable[pa.Table]) -> None:
         """Put rows in the place of all that the table had."""
         self._env.make_folder(self.folder)
-        last = self.last() + 1
-        self._put(Part(0, last, _name(0, last)), [table])
+        self._put(0, self.last() + 1, tables)
         self._tidy()
 
     def compact(self, last: int | None = None) -> None:
@@ -124,8 +131,8 @@ class TableFolder:
             if last is not None and part.last > last:
                 break
             length = self._env.size(self.folder / part.name)
-            small = length < _SMALL and not self._newer(part)
-            if small and size + length < 2 * _SMALL:
+            small = length < LARGE and not self._newer(part)
+            if small and size + length < 2 * LARGE:
                 run.append(part)
                 size += length
                 continue
@@ -163,31 +170,21 @@ class TableFolder:
         return parts[-1].last if parts else -1
 
     def _merge(self, run: list[Part]) -> None:
-        if len(run) < 2:
-            return
-        first, last = run[0].first, run[-1].last
-        self._put(Part(first, last, _name(first, last)), map(pa.table, self._batches(run, self.schema)))
-        self._tidy()
+        if len(run) >= 2:
+            self._put(run[0].first, run[-1].last, map(pa.table, self._batches(run, self.schema)))
+            self._tidy()
 
-    def _put(self, part: Part, tables: Iterable[pa.Table]) -> None:
-        temporary = self.folder / f"{part.name}.new"
-        self._env.remove(temporary)
-        with self._env.append(temporary) as file:
-            dictionary = [name for name in self.schema.names if name not in UNIQUE]
-            with pq.ParquetWriter(
-                _Sink(file),
-                self.schema,
-                compression="zstd",
-                compression_level=1,
-                use_dictionary=dictionary,
-                write_statistics=[name for name in self.schema.names if name in _BOUNDED],
-                write_page_checksum=True,
-            ) as writer:
-                writer.add_key_value_metadata({_VERSION: str(VERSION)})
-                for table in tables:
-                    writer.write_table(table, row_group_size=_GROUP)
-            file.sync()
-        self._env.rename(temporary, self.folder / part.name)
+    def _put(self, first: int, last: int, tables: Iterable[pa.Table]) -> None:
+        """Write rows as one file, in as few row groups as memory allows."""
+        group, rows, size = list[pa.Table](), 0, 0
+        with NewPart(self._env, self.folder / _name(first, last), self.schema) as part:
+            for table in tables:
+                if rows + len(table) > _GROUP or size + table.nbytes > self._group_bytes:
+                    part.write(pa.concat_tables(group)) if group else None
+                    group, rows, size = [], 0, 0
+                group.append(table)
+                rows, size = rows + len(table), size + table.nbytes
+            part.write(pa.concat_tables(group)) if group else None
 
     def _batches(self, parts: list[Part], schema: pa.Schema, skip: int = 0) -> Iterator[pa.RecordBatch]:
         for part in parts:
@@ -195,7 +192,7 @@ class TableFolder:
                 if skip >= parquet.metadata.num_rows:
                     skip -= parquet.metadata.num_rows
                     continue
-                for batch in parquet.iter_batches(_GROUP, columns=schema.names):
+                for batch in parquet.iter_batches(_BATCH, columns=schema.names, use_threads=False):
                     if skip < len(batch):
                         yield conform(batch.slice(skip), schema)
                     skip = max(skip - len(batch), 0)
@@ -212,11 +209,15 @@ class TableFolder:
 
     @contextmanager
     def _opened(self, part: Part) -> Iterator[pq.ParquetFile]:
-        with (
-            self._env.open(self.folder / part.name) as file,
-            pq.ParquetFile(_Source(file), page_checksum_verification=True) as parquet,
-        ):
-            yield parquet
+        path = self.folder / part.name
+        try:
+            with (
+                self._env.open(path) as file,
+                pq.ParquetFile(Source(file), pre_buffer=False, page_checksum_verification=True) as parquet,
+            ):
+                yield parquet
+        except (pa.ArrowException, OSError) as error:
+            raise StorageError(f"{path} is damaged: {error}") from error
 
     def _tidy(self) -> None:
         names = self._env.list(self.folder)
@@ -226,9 +227,68 @@ class TableFolder:
                 self._env.remove(self.folder / name)
 
 
-def open_table(env: Env, archive: Path, name: str) -> TableFolder:
+class NewPart:
+    """A file of a table while it is written, a row group at a time; it counts once it is whole.
+
+    Used by `with`, it is complete at the end, or never was when something went wrong.
+    """
+
+    def __init__(self, env: Env, path: Path, schema: pa.Schema) -> None:
+        self._env, self._path, self._new = env, path, path.with_name(f"{path.name}.new")
+        env.remove(self._new)
+        self._file = env.append(self._new)
+        self._writer = pq.ParquetWriter(
+            Sink(self._file),
+            schema,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=[name for name in schema.names if name not in UNIQUE],
+            write_statistics=[name for name in schema.names if name in _BOUNDED],
+            write_page_checksum=True,
+        )
+        self._writer.add_key_value_metadata({_VERSION: str(VERSION)})
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self._file.size
+
+    def write(self, table: pa.Table) -> None:
+        """Add rows, as a row group."""
+        # In one piece: Parquet's writer would go through the columns batch by batch.
+        self._writer.write_table(table.combine_chunks(), row_group_size=_GROUP)
+
+    def finish(self) -> None:
+        """Complete the file: when this returns, its rows survive a power loss."""
+        try:
+            self._writer.close()
+            self._file.sync()
+            self._file.close()
+        except BaseException:
+            self.discard()
+            raise
+        self._env.rename(self._new, self._path)
+
+    def discard(self) -> None:
+        """Give the file up; what there is of it never counts."""
+        with suppress(StorageError):
+            self._writer.close()
+        with suppress(StorageError):
+            self._file.discard()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.discard()
+
+
+def open_table(env: Env, archive: Path, name: str, group_bytes: int = _GROUP_BYTES) -> TableFolder:
     """A table of an archive, one of `SCHEMAS`."""
-    return TableFolder(env, archive / "tables" / name, SCHEMAS[name])
+    return TableFolder(env, archive / "tables" / name, SCHEMAS[name], group_bytes)
 
 
 def visible(names: Iterable[str]) -> list[Part]:
@@ -249,8 +309,8 @@ def _name(first: int, last: int) -> str:
     return f"{first:06d}-{last:06d}.parquet"
 
 
-class _Sink(RawIOBase):
-    """An `AppendFile` as Parquet's writer wants it; it is closed by whoever opened it."""
+class Sink(RawIOBase):
+    """An `AppendFile` as Arrow's writers want it; it is closed by whoever opened it."""
 
     def __init__(self, file: AppendFile) -> None:
         self._file = file
@@ -267,8 +327,8 @@ class _Sink(RawIOBase):
         return self._file.size
 
 
-class _Source(RawIOBase):
-    """A `ReadFile` as Parquet's reader wants it; closing it closes the file."""
+class Source(RawIOBase):
+    """A `ReadFile` as Arrow's readers want it; closing it closes the file."""
 
     def __init__(self, file: ReadFile) -> None:
         self._file, self._place = file, 0

@@ -1,7 +1,7 @@
 """Checking an archive: every record, every line of an index, every row of a table.
 
 Each WARC file is read in order, and once more record by record as rows point to it, in bounded memory: the
-lines of one file's index at a time, 80 MB at most. The archive may be growing: what reaches a file after it was
+lines of one file's index at a time, 40 MB at most. The archive may be growing: what reaches a file after it was
 read is not looked at.
 """
 
@@ -18,6 +18,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from barkspider.archive.cdxj import INDEX, index_name, line_of, read_lines
+from barkspider.archive.payloads import FOLDER as PAYLOADS
+from barkspider.archive.payloads import damaged_runs
 from barkspider.archive.reader import OPEN, Record, WarcFile, warc_files, warc_number
 from barkspider.archive.records import base_32, digest, header_value, payload_start
 from barkspider.archive.schemas import SCHEMAS
@@ -27,6 +29,7 @@ from barkspider.storage.env import Env, ReadFile
 
 DAMAGE, RECOVERABLE, NOTE = "damage", "recoverable", "note"
 _POINTING = ("pages", "robots")  # tables whose rows say where a record is
+_KNOWN = 50_000  # records remembered, of a few hundred bytes each
 _PLACE = ("url", "warc_filename", "warc_record_offset", "warc_record_length")
 
 
@@ -60,6 +63,8 @@ def verify_archive(env: Env, folder: Path, checked: Checked | None = None) -> It
     for path in warc_files(env, folder):
         yield from _check_warc(env, path, checked)
     yield from _check_merged(env, folder, checked)
+    for name, what in damaged_runs(env, folder):
+        yield Problem(DAMAGE, f"{PAYLOADS}/{name}", what)
     for name in SCHEMAS:
         yield from _check_table(env, folder, name, checked)
 
@@ -74,10 +79,11 @@ def _check_numbers(env: Env, folder: Path) -> Iterator[Problem]:
             yield Problem(DAMAGE, name, f"has the same number as {seen[place]}")
         seen[place] = name
     indexed = {index_name(name) for name in warcs}
+    growing = {index_name(name) for name in warcs if name.endswith(OPEN)}
     for name in env.list(folder):
         if name.endswith(".cdxj") and name != INDEX and name not in indexed:
             yield Problem(NOTE, name, "its WARC file was moved away")
-        elif name.endswith(".new"):
+        elif name.endswith(".new") and name.partition(".cdxj")[0] + ".cdxj" not in growing:
             yield Problem(RECOVERABLE, name, "was left half written")
 
 
@@ -172,10 +178,18 @@ def _check_table(env: Env, folder: Path, name: str, checked: Checked) -> Iterato
                     if name in _POINTING:
                         for kind, what in places.wrong(batch):
                             yield Problem(kind, _name(table, part), what)
-            except (StorageError, pa.ArrowException, OSError) as error:
-                yield Problem(DAMAGE, _name(table, part), f"cannot be read: {error}")
+            except StorageError as error:
+                yield Problem(DAMAGE, _name(table, part), str(error))
     finally:
         places.close()
+
+
+class _Found(NamedTuple):
+    """What lies at a place of a WARC file."""
+
+    url: str
+    kind: str
+    end: int
 
 
 class _Places:
@@ -185,6 +199,7 @@ class _Places:
         self._env, self._folder = env, folder
         self._name = ""
         self._file: WarcFile | None = None
+        self._known: dict[int, _Found] = {}  # rows may point to one large record again and again
 
     def wrong(self, batch: pa.RecordBatch) -> Iterator[tuple[str, str]]:
         """What is wrong with each row that points to no record of its URL."""
@@ -195,14 +210,24 @@ class _Places:
                 yield from self._open(name)
             if self._file is None:
                 continue
-            record = next(self._file.records(offset), None)
-            kind = "" if record is None or record.url != header_value(url) else record.kind
-            if record is None or kind not in ("response", "revisit"):
+            found = self._find(self._file, offset)
+            kind = found.kind if found.url == header_value(url) else ""
+            if kind not in ("response", "revisit"):
                 yield DAMAGE, f"there is no answer of {url} at byte {offset} of {name}"
             elif revisit is not None and revisit != (kind == "revisit"):
                 yield DAMAGE, f"the answer of {url} at byte {offset} of {name} is a {kind}"
-            elif record.end != offset + length:
-                yield DAMAGE, f"the answer of {url} at byte {offset} of {name} ends at {record.end}"
+            elif found.end != offset + length:
+                yield DAMAGE, f"the answer of {url} at byte {offset} of {name} ends at {found.end}"
+
+    def _find(self, file: WarcFile, offset: int) -> _Found:
+        found = self._known.get(offset)
+        if found is None:
+            record = next(file.records(offset), None)
+            found = _Found(record.url, record.kind, record.end) if record else _Found("", "", -1)
+            if len(self._known) >= _KNOWN:
+                self._known.clear()
+            self._known[offset] = found
+        return found
 
     def _open(self, name: str) -> Iterator[tuple[str, str]]:
         self.close()
@@ -218,7 +243,7 @@ class _Places:
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
-        self._file = None
+        self._file, self._known = None, {}
 
 
 def _differences(expected: Iterable[bytes], found: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:

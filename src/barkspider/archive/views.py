@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
@@ -15,7 +15,6 @@ from barkspider.archive.tables import open_table
 from barkspider.core.errors import StorageError, UsageError
 from barkspider.storage.env import Env
 
-_SPILL = "spill"
 # What each stored table is called in SQL; two views are made from them.
 _VIEWS = {
     "pages": "stored_pages",
@@ -25,7 +24,7 @@ _VIEWS = {
     "duplicates": "duplicates",
 }
 
-# `domains` follows from the others: for whoever asks, it is computed from what they hold now.
+# `domains` follows from the others: for whoever asks, it is computed from what they hold now; `domains` is the table.
 _DOMAINS = """
     WITH own AS (
         SELECT url_host_registered_domain AS domain, count(*) FILTER (fetch_status BETWEEN 200 AND 299) AS pages,
@@ -56,16 +55,22 @@ def ask(env: Env, folder: Path, sql: str) -> pa.Table:
     Raises `UsageError` for SQL that is wrong or does more than read. The archive may be growing.
     """
     while True:
-        files = _files(env, folder)
+        files, damaged = _files(env, folder), list[str]()
         try:
-            with _connection(files) as connection:
+            with _connection(files, damaged.append) as connection:
                 statements = connection.extract_statements(sql)
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                     raise UsageError("only one SELECT can be asked; tables cannot be changed")
                 return _answer(connection, sql)
         except duckdb.Error as error:
-            if files == _files(env, folder):  # else a merge has just taken one away: its rows are in another
-                raise UsageError(f"cannot answer: {_first_line(error)}") from error
+            if files != _files(env, folder):  # a merge has just taken one away: its rows are in another
+                continue
+            why = f"cannot answer: {_first_line(error)}"
+            if damaged and isinstance(error, duckdb.CatalogException):  # the view that is not there
+                raise StorageError(
+                    f"cannot answer: {damaged[0]}; `barkspider verify` tells what else is damaged"
+                ) from error
+            raise UsageError(why) from error
 
 
 def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
@@ -79,20 +84,6 @@ def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
             raise
 
 
-def domain_table(env: Env, folder: Path) -> pa.Table:
-    """The table `domains`, computed from pages and links, largest first.
-
-    Takes half a gigabyte of memory at most, and disk beyond that.
-    """
-    spill = f"temp_directory = {_quoted(str(folder / _SPILL))}"
-    try:
-        with _connection(_files(env, folder), ("memory_limit = '500MB'", spill)) as connection:
-            found = connection.sql("SELECT * FROM domains ORDER BY pages DESC, links_in DESC, domain")
-            return found.to_arrow_table().cast(SCHEMAS["domains"])
-    except duckdb.Error as error:
-        raise StorageError(f"cannot make the table domains of {folder}: {_first_line(error)}") from error
-
-
 def _files(env: Env, folder: Path) -> dict[str, list[str]]:
     """The files of each stored table, as SQL writes them."""
     return {
@@ -103,22 +94,29 @@ def _files(env: Env, folder: Path) -> dict[str, list[str]]:
 
 @contextmanager
 def _connection(
-    files: dict[str, list[str]], memory: tuple[str, ...] = ("temp_directory = ''",)
+    files: dict[str, list[str]], damaged: Callable[[str], object]
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database in memory whose views are the tables; locked, so that no query can open anything else."""
+    """A database in memory whose views are the tables; locked, so that no query can open anything else.
+
+    A table that cannot be read has no view, nor have those that are made from it; `damaged` is told why.
+    """
     with duckdb.connect(":memory:") as connection:
         # Every view looks at the columns of all files, and so does every use of it.
         connection.execute("SET parquet_metadata_cache = true")
         for name, view in _VIEWS.items():
-            if files[name]:
-                connection.execute(f"CREATE VIEW {view} AS {_stored(connection, name, files[name])}")
-            else:
+            if not files[name]:
                 connection.register(view, SCHEMAS[name].empty_table())
-        connection.execute(f"CREATE VIEW pages AS {_PAGES}")
-        connection.execute(f"CREATE VIEW domains AS {_DOMAINS}")
+                continue
+            try:
+                connection.execute(f"CREATE VIEW {view} AS {_stored(connection, name, files[name])}")
+            except duckdb.Error as error:
+                damaged(_first_line(error))
+        for view, rows in (("pages", _PAGES), ("domains", _DOMAINS)):
+            with suppress(duckdb.CatalogException):  # of a table that could not be read
+                connection.execute(f"CREATE VIEW {view} AS {rows}")
         allowed = [path for paths in files.values() for path in paths]
         connection.execute(f"SET allowed_paths = [{', '.join(allowed)}]")
-        for setting in (*memory, "enable_external_access = false", "lock_configuration = true"):
+        for setting in ("temp_directory = ''", "enable_external_access = false", "lock_configuration = true"):
             connection.execute(f"SET {setting}")
         yield connection
 

@@ -1,7 +1,7 @@
 """WARC/1.1 files: every exchange exactly as it went over the wire.
 
 An exchange is a request record and, right behind it, a response record, or a revisit record when the same
-payload was stored not long ago or the server says that nothing has changed; each is packed by itself, so that
+payload was stored before or the server says that nothing has changed; each is packed by itself, so that
 a reader can begin at any record's offset. A revisit refers to a response record, never to another revisit: those who
 replay an archive look no further.
 A file is named `….open` while it grows; when it is complete it loses that, and its CDXJ index appears.
@@ -9,6 +9,7 @@ A file is named `….open` while it grows; when it is complete it loses that, an
 
 from __future__ import annotations
 
+from base64 import b32decode
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -17,8 +18,8 @@ from typing import NamedTuple
 
 from barkspider.archive import cdxj
 from barkspider.archive.packing import packer
+from barkspider.archive.payloads import Payloads
 from barkspider.archive.reader import OPEN, WarcFile, warc_files, warc_number
-from barkspider.archive.recent import RecentDigests
 from barkspider.archive.records import (
     TRUNCATIONS,
     VERSION,
@@ -38,9 +39,9 @@ from barkspider.storage.env import AppendFile, Env
 
 # For pages that their servers say have not changed, too: nobody replays the standard's `server-not-modified`.
 _PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
-# Lines of the index wait in memory until the file is complete: 80 MB at most. A file of small answers ends
-# by this before it is large.
-_MOST_LINES = 250_000
+# Whoever checks a file has the lines of its index in memory: so many bytes at most. A file of small answers, or of long
+# URLs, ends by this before it is large.
+_MOST_INDEX = 40_000_000
 _OFFSET_BITS = 40
 
 Place = tuple[str, int]  # a WARC file, without `.open`, and an end of a record in it
@@ -142,11 +143,17 @@ class WarcWriter:
         self._file: AppendFile | None = None
         self._named = True  # whether the name of the open file would survive a power loss
         self._name, self._size = last  # the last file, and its size when it is not open
-        self._lines: list[bytes] = []
-        numbers = [warc_number(path.name) for path in warc_files(env, folder, f"{prefix}-")]
-        self._number = max(warc_number(self._name), *numbers, -1)
-        self._names: dict[int, str] = {}  # of the files that this writer wrote
-        self._recent = RecentDigests(settings.recent_digests) if settings.recent_digests else None
+        self._lines: cdxj.Lines | None = None  # of the index of the open file
+        # By number, those of earlier writers too.
+        self._names = {
+            warc_number(path.name): path.name.removesuffix(OPEN)
+            for path in warc_files(env, folder, f"{prefix}-")
+        }
+        self._number = max(warc_number(self._name), *self._names, -1)
+        self._payloads: Payloads | None = None
+        if settings.recent_digests:
+            self._payloads = Payloads(env, folder, prefix, settings.recent_digests)
+            self._catch_up(self._payloads)
         # A farm of equal pages refers to the same few records again and again.
         self._original = lru_cache(1024)(self._read_original)
 
@@ -182,8 +189,8 @@ class WarcWriter:
         if original is not None:
             answer = _revisit(original, response[:start], size)
         stored = self._append(url, request, address, _moment(date), answer)
-        if worth and original is None and self._recent is not None:
-            self._recent.put(_short(payload_digest), self._number << _OFFSET_BITS | stored.offset)
+        if worth and original is None and self._payloads is not None:
+            self._payloads.put(_short(payload_digest), self._number << _OFFSET_BITS | stored.offset)
         return stored
 
     def write_unchanged(
@@ -225,6 +232,7 @@ class WarcWriter:
         status, media_type = status_and_type(answer.block[: max(payload_start(answer.block), 0)])
         kind = cdxj.REVISIT if answer.kind == "revisit" else media_type
         place = (self._name, offset, file.size)
+        assert self._lines is not None
         self._lines.append(cdxj.line(key, when, target, kind, status, answer.digest, place))
         return Stored(
             *place, response_id, key, status, media_type, answer.digest, answer.size, answer.kind == "revisit"
@@ -262,19 +270,21 @@ class WarcWriter:
 
     def close(self) -> None:
         """Complete the file that is open, and its index; the next exchange would begin another."""
-        if self._file is None:
+        if self._file is None or self._lines is None:
             return
         self._file.sync()
         self._file.close()
         self._size = self._file.size
-        self._file, lines, self._lines = None, self._lines, []
+        self._file, lines, self._lines = None, self._lines, None
         self._env.rename(self._folder / (self._name + OPEN), self._folder / self._name)
-        self._env.write_whole(self._folder / cdxj.index_name(self._name), b"".join(sorted(lines)))
+        lines.finish()
+        if self._payloads is not None:
+            self._payloads.spill()
 
     def _file_for(self, moment: datetime) -> AppendFile:
         if self._file is not None and (
             self._file.size >= self._settings.warc_size
-            or len(self._lines) >= _MOST_LINES
+            or (self._lines is not None and self._lines.size >= _MOST_INDEX)
             or self._packer.wants_new_file()
         ):
             self.close()
@@ -285,6 +295,8 @@ class WarcWriter:
             file.write(self._packer.start(), self._packer.pack(self._warcinfo(name, moment)))
             # Only now: a file without its warcinfo is never gone on with.
             self._file, self._name, self._named = file, name, False
+            index = self._folder / cdxj.index_name(name)
+            self._lines = cdxj.Lines(self._env, index, self._settings.table_memory)
             self._number, self._names[number] = number, name
         return self._file
 
@@ -297,14 +309,28 @@ class WarcWriter:
 
     def _seen(self, payload_digest: bytes) -> Original | None:
         """The record that has this payload already, if it is remembered and can be found."""
-        place = self._recent.find(_short(payload_digest)) if self._recent is not None else -1
+        place = self._payloads.find(_short(payload_digest)) if self._payloads is not None else -1
         original = self._original(place) if place >= 0 else None
         return original if original and original.digest == base_32(payload_digest) else None
 
+    def _catch_up(self, payloads: Payloads) -> None:
+        """Take payloads from the indexes of files that an earlier writer did not get to note."""
+        until = payloads.until
+        for number in sorted(number for number in self._names if number >= until >> _OFFSET_BITS):
+            path = self._folder / cdxj.index_name(self._names[number])
+            if path.name not in self._env.list(self._folder):
+                continue
+            said = [cdxj.parse_line(text) for text in self._env.read(path).splitlines()]
+            stored = [each for each in said if "digest" in each and each["mime"] != cdxj.REVISIT]
+            for offset, found in sorted((int(each["offset"]), each["digest"]) for each in stored):
+                place = number << _OFFSET_BITS | offset
+                if place > until:
+                    payloads.put(_short(b32decode(found)), place)
+
     def _read_original(self, place: int) -> Original | None:
-        name = self._names[place >> _OFFSET_BITS]
         self.flush()
         try:
+            name = self._names[place >> _OFFSET_BITS]
             with WarcFile.find(self._env, self._folder / name) as file:
                 return Original.of(file.header(place & (1 << _OFFSET_BITS) - 1))
         except (StorageError, KeyError):

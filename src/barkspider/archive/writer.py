@@ -12,11 +12,14 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from barkspider.archive import cdxj
+from barkspider.archive.domains import domain_rows
 from barkspider.archive.notes import LINKING, Note, micros
+from barkspider.archive.records import base_32, digest
 from barkspider.archive.recovery import SERIES, Committed, Recovered
 from barkspider.archive.rows import LinkBuffer, RowBuffer
 from barkspider.archive.tables import TableFolder, open_table
 from barkspider.archive.warc import NOWHERE, Original, Place, Stored, WarcWriter
+from barkspider.core.allotment import names
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
 from barkspider.core.records import Flag, UrlRow
@@ -24,6 +27,7 @@ from barkspider.core.settings import Settings
 from barkspider.storage.env import Env
 from barkspider.url import Domains, Keys, is_address, split
 
+_DOMAINS, _DIGESTS = 8, 2  # groups: in which domains and duplicates are found, when all else is done
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -47,7 +51,7 @@ class Facts(NamedTuple):
     """What reading a page has shown. `media_type` is what the bytes are, whatever the server says.
 
     `links_cut` and `body_cut` say that there were more links, or more of the page, than were read; `links` are their
-    URLs, None when they do not count.
+    URLs, None when they do not count. `body` is what was sent without its encodings, None where these could not be undone.
     """
 
     media_type: str = ""
@@ -59,6 +63,7 @@ class Facts(NamedTuple):
     links_cut: bool = False
     body_cut: bool = False
     links: Sequence[bytes] | None = None
+    body: bytes | None = None
 
 
 class ArchiveWriter:
@@ -99,18 +104,27 @@ class ArchiveWriter:
     ) -> None:
         """`info` are fields of the warcinfo records, `recovered` where an archive that exists goes on."""
         self._env, self._folder, self._settings = env, folder, settings.archive
+        self._group = settings.archive.table_memory  # bytes of rows in a row group, before they are packed
         places = recovered.places if recovered else {}
         self._warcs = {
-            name: WarcWriter(env, folder, name, settings.archive, info, places.get(name, NOWHERE))
+            name: WarcWriter(env, folder, name, self._settings, info, places.get(name, NOWHERE))
             for name in SERIES
         }
-        self._domains = Domains(settings.url.private_suffixes)
-        self._host_facts = lru_cache(65_536)(self._find_host_facts)
+        self._domains = Domains(settings.url.private_suffixes, remembered=0)  # `_host_facts` does that
+        self._host_facts = lru_cache(names(settings.memory))(self._find_host_facts)
         # One thread, so that each table has one writer; it runs only while there is something to write.
         self._pool = ThreadPoolExecutor(1, "tables")
-        self._rows = {name: RowBuffer(self._table(name), self._settings, self._pool) for name in _ROW_TABLES}
+        self._rows = {
+            name: RowBuffer(self._table(name), self._pool, self._group, self._settings.table_interval)
+            for name in _ROW_TABLES
+        }
         self._links = LinkBuffer(
-            self._table("links"), self._settings, self._pool, self._domain_of, Keys(settings.seed)
+            self._table("links"),
+            self._pool,
+            self._group,
+            self._settings.table_interval,
+            self._domain_of,
+            Keys(settings.seed),
         )
         # The last write of each table; None: nothing was ever committed, so nobody can go back to it.
         self._committed = recovered.tables if recovered else None
@@ -165,6 +179,7 @@ class ArchiveWriter:
                 "title": facts.title or None,
                 "description": facts.description or None,
                 "simhash": facts.simhash,
+                "content_decoded_digest": _decoded_digest(fetched, stored, facts.body),
             },
         )
 
@@ -285,7 +300,7 @@ class ArchiveWriter:
         )
 
     def _table(self, name: str) -> TableFolder:
-        return open_table(self._env, self._folder, name)
+        return open_table(self._env, self._folder, name, self._group)
 
     def _buffers(self) -> dict[str, RowBuffer]:
         return {**self._rows, "links": self._links}
@@ -298,13 +313,12 @@ class ArchiveWriter:
             return  # there was no commit: the last rows will come from the journal again
         for name in self._buffers():
             self._table(name).compact()
-        # Imported here: DuckDB and the kernels of DRUM take a moment to load, and a crawl needs them last.
+        # Imported here: the kernels of DRUM take a moment to load, and an archive needs them last.
         from barkspider.archive.duplicates import find_duplicates
-        from barkspider.archive.views import domain_table
 
         if self._settings.duplicates:
-            find_duplicates(self._env, self._folder)
-        self._table("domains").replace(domain_table(self._env, self._folder))
+            find_duplicates(self._env, self._folder, _DIGESTS * self._group)
+        self._table("domains").replace(domain_rows(self._env, self._folder, _DOMAINS * self._group))
 
     def _domain_of(self, url: str) -> str:
         return self._host_facts(split(url).host)[0]
@@ -341,6 +355,14 @@ class ArchiveWriter:
             "warc_record_offset": stored.offset,
             "warc_record_length": stored.end - stored.offset,
         }
+
+
+def _decoded_digest(fetched: Fetched, stored: Stored, body: bytes | None) -> str | None:
+    """That of the payload where nothing was encoded: most time goes into hashing."""
+    if not body:
+        return None
+    plain = len(body) == stored.size and fetched.response.endswith(body)
+    return stored.digest if plain else base_32(digest(body))
 
 
 _ROW_TABLES = ("pages", "robots", "errors")

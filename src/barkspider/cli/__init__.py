@@ -9,38 +9,50 @@ crawl that has begun, which is stopped by it), 1 on anything else; no traceback 
 | to speak to a crawl | `control`: status, pause, stop, add |
 | to read one | `query`, `show`, `export`, `verify` |
 | one by itself | `fetch` a URL, the synthetic `web`, a `drum` |
-| to think first | `plan` (`measured` is what a crawl tells it), `papers`, `rank`, `rank_compare`, `rank_picture`, `simulate`, `simulate_picture`, `simulate_parallel`, `simulate_parallel_picture` |
-| for all of them | `app`, the table of commands; `compiling`, what the first start shows; `interrupts`, what Ctrl-C does; `wording` of figures; `pictures` as files |
+| to think first | `plan` (`measured` is what a crawl tells it), `papers` (`papers_live` crawls for it), `rank`, `rank_compare`, `rank_picture`, `simulate`, `simulate_picture`, `simulate_parallel`, `simulate_parallel_picture` |
+| for all of them | `app`, the table of commands; `compiling`, what the first start shows; `interrupts`, what Ctrl-C does; `terminal`, how anything reaches one; `wording` of figures; `pictures` as files |
 """
 
 from __future__ import annotations
 
-import io
-import os
 import sys
+import traceback
 
 from barkspider.cli.interrupts import INTERRUPTED
-from barkspider.core.errors import BarkspiderError
+from barkspider.cli.terminal import complain, leave, prepare
+from barkspider.core.errors import BarkspiderError, is_shortage
 
 
 def main() -> None:
     """The entry point of the `barkspider` program."""
-    _prepare_streams()
+    prepare()
     try:
         code = _run()
     except BarkspiderError as error:
-        _complain(str(error))
+        complain(str(error))
         code = error.exit_code
     except KeyboardInterrupt:
-        _complain("interrupted")
+        complain("interrupted")
         code = INTERRUPTED
     except BrokenPipeError:  # the reader of our output has left
-        sys.stderr.close()
+        leave()
         code = 1
     except OSError as error:
-        _complain(f"{error.strerror}: {error.filename}" if error.filename else str(error))
+        complain(f"{error.strerror}: {error.filename}" if error.filename else str(error))
+        code = 1
+    except Exception as error:
+        complain(_unexpected(error))
         code = 1
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _unexpected(error: Exception) -> str:
+    if is_shortage(error):
+        return "memory has run out; what was written is safe, and a crawl goes on with `barkspider resume`"
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return (
+        f"a mistake of barkspider's own ({error!r:.300} at {place.filename}:{place.lineno}): please report it"
+    )
 
 
 def _run() -> object:
@@ -60,24 +72,8 @@ def _run() -> object:
     except typer.TyperException as error:
         message = error.format_message()
         if message:  # a bare `barkspider` has printed its help instead
-            _complain(f"{message} (see barkspider --help)")
+            complain(f"{message} (see barkspider --help)")
         return 2
-
-
-def _prepare_streams() -> None:
-    """Make sure of three open streams (uvloop aborts without them) that can write any text."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
-
-
-def _complain(message: str) -> None:
-    print("barkspider: " + " ".join(message.split()), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from barkspider.cli.resume import resume
 from barkspider.cli.show import show
 from barkspider.cli.simulate import simulate_app
 from barkspider.cli.simulate_parallel import parallel
+from barkspider.cli.terminal import say
 from barkspider.cli.verify import verify
 from barkspider.cli.web import web
 
@@ -71,5 +72,5 @@ def warm() -> None:
 def root(show_version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     """Options before a command."""
     if show_version:
-        print(f"barkspider {version('barkspider')}")
+        say(f"barkspider {version('barkspider')}")
         raise typer.Exit

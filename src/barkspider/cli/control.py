@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -11,13 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
-from barkspider.cli.query import printable
+from barkspider.cli.resume import TrustSettings
 from barkspider.cli.seeds import SeedsFile, Strict, given_seeds
-from barkspider.cli.wording import classifier, problem, reasons, volume
+from barkspider.cli.terminal import say, say_json, screen
+from barkspider.cli.wording import classifier, loop_held, problem, reasons, volume
 from barkspider.core.errors import BarkspiderError, JobError, StorageError
 from barkspider.core.units import parse_duration
 from barkspider.engine.control import ask, listens
-from barkspider.engine.folder import SETTINGS, check_job
+from barkspider.engine.folder import check_job, events
 
 _PORTION = 1 << 18  # bytes of URLs in a request: a quarter of the longest, room for quotes and escapes
 _POLL = 0.1  # seconds between looks at a crawl that is to end
@@ -44,9 +44,9 @@ def pause(job: JobFolder, json_: AsJson = False) -> int:
     """
     found = _ask_running(job, "pause")
     if json_:
-        print(json.dumps({"job": str(job), **found}))
+        say_json({"job": str(job), **found})
     else:
-        print(f"The crawl in {job} pauses; `barkspider resume {job}` goes on.")
+        say(f"The crawl in {job} pauses; `barkspider resume {job}` goes on.")
     return 0
 
 
@@ -82,6 +82,7 @@ def add(
     again: Annotated[
         bool, typer.Option("--again", help="Fetch those once more that the crawl has fetched already.")
     ] = False,
+    trust: TrustSettings = False,
     json_: AsJson = False,
 ) -> int:
     """Give a crawl further seeds.
@@ -91,11 +92,12 @@ def add(
     check_job(job)
     import uvloop  # here, and what follows: all this takes a second to load
 
-    from barkspider.core.load import load_settings
     from barkspider.engine import check_hosts, open_job
     from barkspider.engine.adding import add_to_stopped
+    from barkspider.engine.trust import take_settings
+    from barkspider.storage.env import Env
 
-    settings = load_settings(file=job / SETTINGS)
+    settings, _ = take_settings(Env(), job, [], trust)
     starts = given_seeds(settings, urls or [], seeds, strict)
     uvloop.run(check_hosts(settings, starts))
     ask(job, "write_tables")  # a crawl that runs still has rows in memory
@@ -103,15 +105,15 @@ def add(
     sent = 0
     for portion in _portions(starts):
         if ask(job, "add", urls=portion, again=[url for url in portion if again and url in known]) is None:
-            add_to_stopped(job, starts[sent:], known if again else ())
+            add_to_stopped(job, starts[sent:], known if again else (), trust=trust)
             break
         sent += len(portion)
     found = [url for url in starts if url in known]
     if json_:
-        print(json.dumps({"job": str(job), "given": len(starts), "known": found}))
+        say_json({"job": str(job), "given": len(starts), "known": found})
     else:
         urls_ = "1 URL" if len(starts) == 1 else f"{len(starts):,} URLs"
-        print(f"{urls_} given to the crawl in {job}{_about(found, len(starts), again)}")
+        say(f"{urls_} given to the crawl in {job}{_about(found, len(starts), again)}")
     return 0
 
 
@@ -141,17 +143,9 @@ def _last(job: Path) -> dict[str, Any]:
     """The last `started`, `resumed` or `ended` event of a job in which no crawl runs, with what it means as `state`."""
     found: dict[str, Any] = {}
     states = {"started": "killed", "resumed": "killed", "ended": "ended"}
-    try:
-        with (job / "log.jsonl").open("rb") as lines:
-            for line in lines:
-                try:
-                    event = json.loads(line)
-                except ValueError:  # a line that a killed crawl did not finish
-                    continue
-                if isinstance(event, dict) and event.get("event") in states:
-                    found = event
-    except FileNotFoundError:
-        pass
+    for event in events(job):
+        if event["event"] in states:
+            found = event
     state = states.get(found.get("event", ""), "never started")
     return {"state": state, **(_kept(job) if state == "killed" else {}), **found}
 
@@ -171,19 +165,17 @@ def _kept(job: Path) -> dict[str, Any]:
 
 def _report(job: Path, found: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"job": str(job), **found}))
+        say_json({"job": str(job), **found})
         return
-    from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
-    table = Table(title=Text(f"barkspider: {job}"), title_justify="left", show_header=False)
+    table = Table(title=f"barkspider: {job}", title_justify="left", show_header=False)
     try:
         for name, value in _rows(found).items():
-            table.add_row(name, Text("\n".join(map(printable, value.split("\n")))))
+            table.add_row(name, value)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise JobError(f"{job} has statistics that this barkspider cannot read; --json shows them") from error
-    Console().print(table)
+    screen().print(table)
 
 
 def _rows(found: dict[str, Any]) -> dict[str, str]:
@@ -201,8 +193,10 @@ def _rows(found: dict[str, Any]) -> dict[str, str]:
         "refused": reasons(found["refused"]) or "none",
         "failed": reasons(found["failed"]) or "none",
     }
-    if "cpu_seconds" in found:
+    if "peak_rss" in found:  # only a crawl that ended by itself, or runs, tells what it took
         rows["cost"] = f"{found['cpu_seconds']:,.1f} s of CPU, {volume(found['peak_rss'])} of memory"
+    if "loop_held" in found.get("gauges", ()):
+        rows["longest pause"] = loop_held(found["gauges"])
     if "checkpoint_time" in found:
         rows["as of"] = (
             f"its last checkpoint{_moment(found['checkpoint_time'])}; `resume` has what came in since, too"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from barkspider.cli.interrupts import leave_on_interrupt
+from barkspider.cli.terminal import say, screen
 from barkspider.core.load import load_settings
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def demo(
         options = [f"{name}={value}" for name, value in (chosen | served.settings()).items()]
         settings = load_settings(options=[*options, *wanted])
         if not json_:
-            typer.echo(
+            say(
                 f"The synthetic web: {spec.pages:,} pages on loopback, made from a seed number, with all its hazards.\n"
                 "It is ours, so the pauses are short: 50 ms a host and 5 ms a server instead of 2 s and 1 s."
             )
@@ -66,13 +67,12 @@ def demo(
         run_crawl(settings, served.web.seeds(20), folder, json_, "barkspider demo", ends=True)
         if not json_:
             _show_hazards(served.web, folder)
-            typer.echo(f"Ask it yourself: barkspider query {shlex.quote(str(folder))} {shlex.quote(_QUERY)}")
+            say(f"Ask it yourself: barkspider query {shlex.quote(str(folder))} {shlex.quote(_QUERY)}")
     return 0
 
 
 def _show_hazards(web: Web, job: Path) -> None:
     """Which hazards of the synthetic web the crawl met: hosts that have one, and what came of them."""
-    from rich.console import Console
     from rich.table import Table
 
     from barkspider.engine import open_job
@@ -89,4 +89,4 @@ def _show_hazards(web: Web, job: Path) -> None:
         table.add_column(name, justify="right")
     for name, count in hosts.most_common():
         table.add_row(name, f"{count:,}", f"{answers[name]:,}", f"{failures[name]:,}")
-    Console().print(table)
+    screen().print(table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from barkspider.cli.terminal import in_json, put, say, say_json, screen
 from barkspider.core.errors import UsageError
 from barkspider.core.units import format_size, parse_size
 
@@ -26,7 +26,7 @@ drum_app = typer.Typer(
 
 _NAME = "keys"
 _ROWS = 100_000
-_DISK = 1_000_000_000
+_FREE_SHARE = 4  # of the disk space that is free: two generations of buckets may be there at a time
 
 Folder = Annotated[Path, typer.Argument(help="The folder of the DRUM.")]
 Inputs = Annotated[
@@ -97,8 +97,7 @@ def check(
                 assert found.aux is not None
                 if not as_json:
                     chosen = (~found.unique if known else found.unique).nonzero()[0]
-                    for text in found.aux.take(chosen).tolist():
-                        sys.stdout.buffer.write(text + b"\n")
+                    put(b"".join(text + b"\n" for text in found.aux.take(chosen).tolist()))
 
         for keys, texts in _shown(_batches(inputs, column), as_json):
             drum.feed(CHECK_UPDATE if add else CHECK, keys, aux=texts)
@@ -106,11 +105,10 @@ def check(
             take()
         drum.merge()
         take()
-        sys.stdout.buffer.flush()
         if add:
             store.commit()
     if as_json:
-        typer.echo(json.dumps(counts))
+        say_json(counts)
 
 
 @drum_app.command()
@@ -122,14 +120,14 @@ def dump(folder: Folder, as_json: Json = False) -> None:
     with _opened(folder) as (_, drum):
         first = True
         for block in drum.items():
-            lines = [f"{key:016x}" for key in block[0].tolist()]
+            keys = [f"{key:016x}" for key in block[0].tolist()]
             if as_json:
-                typer.echo(("[" if first else ",") + json.dumps(lines)[1:-1], nl=False)
+                say(("[" if first else ",") + in_json(keys)[1:-1], end="")
             else:
-                typer.echo("\n".join(lines))
+                say("\n".join(keys))
             first = False
         if as_json:
-            typer.echo("[]" if first else "]")
+            say("[]" if first else "]")
 
 
 @drum_app.command()
@@ -170,17 +168,17 @@ def verify(folder: Folder, as_json: Json = False) -> None:
 @contextmanager
 def _opened(folder: Path, ram: str = "16MB", create: bool = False) -> Iterator[tuple[Store, Drum]]:
     from barkspider.storage.drum.repository import Drum
-    from barkspider.storage.drum.sizing import Sizing
+    from barkspider.storage.drum.sizing import Allowance
     from barkspider.storage.env import Env
     from barkspider.storage.store.manifest import MANIFEST, Store
 
-    sizing = Sizing.choose(parse_size(ram), _DISK)
     if not (folder / MANIFEST).is_file():
         if not create:
             raise UsageError(f"{folder} is not a DRUM; make one with: barkspider drum load {folder} FILE")
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise UsageError(f"{folder} is neither a DRUM nor an empty folder; give another name")
     env = Env()
+    sizing = Allowance(parse_size(ram), lambda: env.free_space(folder) // _FREE_SHARE)
     env.make_folder(folder)
     lock = env.lock(folder / "lock")
     if lock is None:
@@ -208,10 +206,9 @@ def _check_inputs(inputs: list[Path]) -> None:
 
 def _shown(batches: Iterator[tuple[Any, Any]], as_json: bool) -> Iterator[tuple[Any, Any]]:
     """The same batches, with the number of rows so far on a terminal."""
-    from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
-    console = Console(stderr=True)
+    console = screen(error=True)
     columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} rows"))
     with Progress(
         *columns, console=console, transient=True, disable=as_json or not console.is_terminal
@@ -272,4 +269,4 @@ def _keys(texts: list[bytes]) -> Any:
 
 
 def _say(as_json: bool, data: dict[str, Any], text: str) -> None:
-    typer.echo(json.dumps(data) if as_json else text)
+    say(in_json(data) if as_json else text)

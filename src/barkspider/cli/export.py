@@ -1,9 +1,8 @@
-"""`barkspider export`: a crawl for other programs: pages with their text, a log of URLs, or the graph of domains."""
+"""`barkspider export`: a crawl for other programs: pages with their text, a log of URLs, a WACZ file, or the graph of
+domains."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -12,13 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from barkspider.cli.query import printable
+from barkspider.cli.terminal import in_json, printable, say, say_json
+from barkspider.cli.terminal import output as output_
 from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
     from barkspider.engine import StoredJob
 
-_FORMATS = {"pages": ("jsonl", "parquet", "log"), "graph": ("edges", "npz")}
+_FORMATS = {"pages": ("jsonl", "parquet", "log", "wacz"), "graph": ("edges", "npz")}
 _ROWS = 1000  # pages of a row group: their texts are in memory together
 _EDGES = """
     SELECT source_domain, target_domain, count(*) AS links FROM links
@@ -46,8 +46,8 @@ def export(
         str | None,
         typer.Option(
             "--format",
-            help="jsonl, parquet or log (a line a URL, without texts) for pages, edges or npz for graph; the first if not "
-            "given.",
+            help="jsonl, parquet, log (a line a URL, without texts) or wacz (the whole archive in one file, to replay) for "
+            "pages, edges or npz for graph; the first if not given.",
         ),
     ] = None,
     output: Annotated[
@@ -71,8 +71,10 @@ def export(
         raise UsageError(f"--format is {chosen!r}; for {what} it is {' or '.join(_FORMATS[what])}")
     if newest and chosen not in ("jsonl", "parquet"):
         raise UsageError("--newest is for pages as jsonl or parquet")
-    if output is None and (json_ or chosen in ("parquet", "npz")):
+    if output is None and (json_ or chosen in ("parquet", "wacz", "npz")):
         raise UsageError(f"{'--json' if json_ else chosen} needs a file to write to; name one with --output")
+    if chosen == "wacz" and output is not None and output.suffix != ".wacz":
+        raise UsageError(f"the name of a WACZ file ends in .wacz, which {output} does not")
     if output is not None and output.exists():
         raise UsageError(f"{output} exists; name another file with --output")
     if output is not None and not output.absolute().parent.is_dir():
@@ -84,12 +86,12 @@ def export(
         rows = _pages(opened, _older(opened) if newest else set())
         written = (_jsonl if chosen == "jsonl" else _parquet)(rows, output)
     else:
-        written = {"log": _log, "edges": _edges, "npz": _npz}[chosen](opened, output)
+        written = {"log": _log, "wacz": _wacz, "edges": _edges, "npz": _npz}[chosen](opened, output)
     if json_:
-        print(json.dumps({"output": str(output), **written}))
+        say_json({"output": str(output), **written})
     if written.get("edges") == 0:
         note = "no link from one domain to another was found, so the graph is empty"
-        typer.echo(f"barkspider: {note}", err=True)
+        say(f"barkspider: {note}", error=True)
     return 0
 
 
@@ -119,14 +121,15 @@ def _pages(job: StoredJob, left_out: set[tuple[str, int]]) -> Iterator[dict[str,
 @contextmanager
 def _stream(output: Path | None) -> Iterator[TextIO]:
     if output is None:
-        yield sys.stdout
+        yield output_()
     else:
         with output.open("w", encoding="utf-8", errors="replace") as file:
             yield file
 
 
 def _log(job: StoredJob, output: Path | None) -> dict[str, int]:
-    """A line for each answer, and for each try of a URL that never answered; the columns are those of `_LOG`, "-" is what is not known."""
+    """A line for each answer, and for each try of a URL that never answered; the columns are those of `_LOG`, "-" is what is
+    not known."""
     table = job.query(_LOG)
     with _stream(output) as file:
         for batch in table.to_batches():
@@ -144,7 +147,7 @@ def _jsonl(rows: Iterator[dict[str, Any]], output: Path | None) -> dict[str, int
     count = 0
     with _stream(output) as file:
         for row in rows:
-            file.write(json.dumps({**row, "fetch_time": row["fetch_time"].isoformat()}) + "\n")
+            file.write(in_json({**row, "fetch_time": row["fetch_time"].isoformat()}) + "\n")
             count += 1
     return {"pages": count}
 
@@ -168,6 +171,11 @@ def _parquet(rows: Iterator[dict[str, Any]], output: Path | None) -> dict[str, i
             writer.write_table(pa.Table.from_pylist(batch, schema))
             count += len(batch)
     return {"pages": count}
+
+
+def _wacz(job: StoredJob, output: Path | None) -> dict[str, int]:
+    assert output is not None
+    return job.write_wacz(output)
 
 
 def _edges(job: StoredJob, output: Path | None) -> dict[str, int]:

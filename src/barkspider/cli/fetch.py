@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from barkspider.cli.terminal import printable, put, say, say_json
 from barkspider.core.load import load_settings, replace
 
 if TYPE_CHECKING:
@@ -66,12 +65,11 @@ def fetch(
 
     found = uvloop.run(run())
     if json_:
-        print(json.dumps(found.as_dict()))
+        say_json(found.as_dict())
     else:
-        print("\n".join(_lines(found)), file=sys.stderr if body else sys.stdout)
+        say("\n".join(map(printable, _lines(found))), error=body)
         if body and found.response is not None:
-            sys.stdout.flush()
-            sys.stdout.buffer.write(found.response.body)
+            put(found.response.body)
     return 0 if found.response is not None and found.response.exchange.status else 1
 
 
@@ -87,12 +85,12 @@ def _lines(found: Explanation) -> list[str]:
         delay = f", Crawl-delay {found.robots.crawl_delay:g} s" if found.robots.crawl_delay else ""
         lines.append(f"robots     {verdict}{delay} ({found.robots.url}: {found.robots.outcome})")
         if found.robots.detail:
-            lines.append(f"           {_printable(found.robots.detail)}")
-        lines += [f"sitemap    {_printable(each)}" for each in found.robots.sitemaps]
+            lines.append(f"           {found.robots.detail}")
+        lines += [f"sitemap    {each}" for each in found.robots.sitemaps]
     if found.response is not None:
         exchange = found.response.exchange
-        lines += [f"> {line}" for line in found.response.request.decode("latin-1").splitlines() if line]
-        lines += [f"< {_printable(line)}" for line in exchange.head.decode("latin-1").splitlines() if line]
+        lines += [f"> {line}" for line in found.request.splitlines() if line]
+        lines += [f"< {line}" for line in exchange.head.decode("latin-1").splitlines() if line]
         phases = " + ".join(
             f"{name} {_milliseconds(value)}" for name, value in exchange.timing._asdict().items()
         )
@@ -104,7 +102,7 @@ def _lines(found: Explanation) -> list[str]:
         if found.redirect:
             lines.append(f"leads to   {found.redirect}")
         if exchange.detail:
-            lines.append(f"detail     {_printable(exchange.detail)}")
+            lines.append(f"detail     {exchange.detail}")
     elif found.robots is not None:
         lines.append("           not asked for; --ignore-robots asks all the same")
     return [*lines, f"outcome    {found.outcome}"]
@@ -112,8 +110,3 @@ def _lines(found: Explanation) -> list[str]:
 
 def _milliseconds(seconds: float) -> str:
     return f"{seconds * 1000:.1f} ms"
-
-
-def _printable(text: str) -> str:
-    """What a server wrote, without anything that a terminal would obey."""
-    return "".join(letter if letter.isprintable() else "·" for letter in text)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
+
+from barkspider.cli.terminal import complain
 
 INTERRUPTED = 130  # the exit code that shells give the end by SIGINT
 
@@ -20,5 +21,5 @@ def leave_on_interrupt() -> None:
 
 
 def _leave(*_: object) -> None:
-    print("barkspider: interrupted", file=sys.stderr, flush=True)
+    complain("interrupted")
     os._exit(INTERRUPTED)

@@ -10,12 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
+from barkspider.cli.terminal import say, say_json
 from barkspider.core.errors import UsageError
 from barkspider.model.comparison import Cell, Table
 
 # Rooms that recompute something of the papers: each has `TABLES`, functions that return a `comparison.Table`.
 _ROOMS = ("barkspider.model.papers",)
-# Those that need a graph of pages to simulate: each has `tables`, a function of a `simulate.web.WebGraph`.
+# Those that need a graph of pages to simulate: each has `tables`, a function of a `graph.web.WebGraph`.
 _SIMULATIONS = ("barkspider.simulate.papers", "barkspider.simulate.parallel_tables")
 
 
@@ -29,31 +30,44 @@ def papers(
             help="Simulate the papers' strategies on this graph of pages too, as simulate order does."
         ),
     ] = None,
+    live: Annotated[
+        bool,
+        typer.Option(
+            "--live",
+            help="Crawl the first 20,000 pages of the graph on loopback too, by each strategy: some twenty minutes.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Recompute the papers' tables and show them beside the printed ones, with the relative difference.
 
     Example: barkspider papers --output papers/
 
-    Example: barkspider papers --graph cnr-2000.npz
+    Example: barkspider papers --graph cnr-2000.npz --live
     """
     if output is not None and output.exists() and not output.is_dir():
         raise UsageError(f"{output} is a file; name a folder with --output")
+    if live and graph is None:
+        raise UsageError("--live crawls a graph; name one with --graph")
     tables = [table() for room in _ROOMS for table in import_module(room).TABLES]
     if graph is not None:
-        from barkspider.simulate.web import load_web
+        from barkspider.graph.web import load_web
 
         web = load_web(graph)
         tables += [table for room in _SIMULATIONS for table in import_module(room).tables(web)]
+        if live:
+            from barkspider.cli.papers_live import live_tables
+
+            tables += live_tables(web)
     if output is not None:
         _write(tables, output)
     if as_json:
-        typer.echo(json.dumps(as_dict(tables)))
+        say_json(as_dict(tables))
     elif output is None:
-        typer.echo("\n".join(markdown(table) for table in tables), nl=False)
+        say("\n".join(markdown(table) for table in tables), end="")
     else:
         agreeing, figures = _agreeing(tables)
-        typer.echo(f"{agreeing} of {figures} figures agree to the printed digits: {output / 'papers.md'}")
+        say(f"{agreeing} of {figures} figures agree to the printed digits: {output / 'papers.md'}")
 
 
 def markdown(table: Table, folder: bool = False) -> str:

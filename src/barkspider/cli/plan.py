@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import inspect
-import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from barkspider.cli.measured import Measured, measure
+from barkspider.cli.terminal import say_json, screen, styled
 from barkspider.core.errors import SettingsError, UsageError
 from barkspider.model.comparison import Line, Picture
 from barkspider.model.planner import LIMITS, UNITS, Parameters, Plan
 from barkspider.model.planner import plan as make_plan
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def plan(**given: Any) -> None:
@@ -49,7 +52,7 @@ def plan(**given: Any) -> None:
         draw(_pictures(parameters, found), plot)
     if as_json:
         inputs = {"parameters": asdict(parameters)} | ({"measured": asdict(measured)} if measured else {})
-        typer.echo(json.dumps(asdict(found) | inputs))
+        say_json(asdict(found) | inputs)
     else:
         _show(parameters, found, measured)
 
@@ -126,16 +129,13 @@ def _pictures(given: Parameters, found: Plan) -> list[Picture]:
 
 def _show(given: Parameters, found: Plan, measured: Measured | None) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = screen()
     of = f", each of {found.machines} machines" if found.machines > 1 else ""
     rate = _short(found.pages_per_second * found.machines, "pages/s")
-    console.print(
-        f"[bold]{_short(found.pages, 'pages')}{of}: {found.days:,.3g} days at {rate}[/]\n"
-        f"Bottleneck: {LIMITS[found.bottleneck]}. To improve: {found.improve}."
-    )
+    console.print(styled(f"{_short(found.pages, 'pages')}{of}: {found.days:,.3g} days at {rate}", "bold"))
+    console.print(f"Bottleneck: {LIMITS[found.bottleneck]}. To improve: {found.improve}.")
     table = Table(box=box.SIMPLE, show_header=False)
     for rows in _rows(given, found):
         for row in rows:
@@ -148,20 +148,49 @@ def _show(given: Parameters, found: Plan, measured: Measured | None) -> None:
             f"Measured on {measured.measured_pages:,} pages: {taken}. They are taken to stay so, but the domains of a "
             "crawl of the web, which grow with it."
         )
-        if measured.drum_counted_bytes and measured.drum_predicted_bytes:
-            off = measured.drum_predicted_bytes / measured.drum_counted_bytes - 1
-            console.print(
-                f"Its DRUM moved {_short(measured.drum_counted_bytes, 'B')}; the model says "
-                f"{_short(measured.drum_predicted_bytes, 'B')} ({off:+.1%})."
-            )
+        _show_moved(console, measured)
     for warning in found.warnings:
         console.print(f"Note: {warning}.", style="yellow")
+
+
+def _show_moved(console: Console, measured: Measured) -> None:
+    """What the crawl moved on disk, beside the models."""
+    compared = {f"DRUM {name}": moved for name, moved in measured.drums.items()}
+    if measured.budgets is not None:
+        compared["queues of BEAST"] = measured.budgets.moved
+    for name, moved in compared.items():
+        off = moved.predicted_bytes / moved.counted_bytes - 1 if moved.counted_bytes else 0.0
+        console.print(
+            f"Its {name} moved {_short(moved.counted_bytes, 'B')}; the model says "
+            f"{_short(moved.predicted_bytes, 'B')} ({off:+.1%})."
+        )
+    if measured.whole_generations_bytes is not None:
+        whole = _short(measured.whole_generations_bytes, "B")
+        console.print(f"Without early merges, URLseen would have moved {whole} by equation (5).")
+    if (found := measured.budgets) is not None:
+        console.print(
+            f"Its budgets: λ {_short(found.bytes_per_second, 'B/s')}; (10) says "
+            f"{_short(found.beast_bytes_per_second, 'B/s')}, (8) {_short(found.naive_bytes_per_second, 'B/s')}. "
+            f"j {found.queues}; (11) says {found.predicted_queues}. E[B_x] {found.budget:.4g}, V {found.domains:,}, "
+            f"α_N {found.excess:.3g}."
+        )
+    if measured.ranking and measured.ranking["rankings"]:
+        ranking = measured.ranking
+        console.print(
+            f"Its {ranking['rankings']} rankings read {_short(ranking['read'], 'B')} and wrote "
+            f"{_short(ranking['written'], 'B')}, making the graph anew each time included."
+        )
 
 
 def _rows(given: Parameters, found: Plan) -> list[list[tuple[str, str, str]]]:
     """The table by sections: a name, a value, where it comes from."""
     checks = [
-        ("α of DRUM", _number(found.alpha_drum), f"(5), at least {found.alpha_least:.3g}"),
+        ("α of DRUM", _number(found.alpha_drum), f"(5), D follows URLseen; at least {found.alpha_least:.3g}"),
+        (
+            "α of DRUM, all of D",
+            _number(found.alpha_drum_whole_disk),
+            "(5), with all of --disk from the start",
+        ),
         ("α of Mercator-B", _number(found.alpha_mercator), "(1)"),
         ("α of Polybot", _number(found.alpha_polybot), "(2)"),
         ("S_disk of DRUM", _short(found.s_disk_pages_per_second, "pages/s"), "(7)"),
@@ -175,7 +204,7 @@ def _rows(given: Parameters, found: Plan) -> list[list[tuple[str, str, str]]]:
     ]
     space = [
         ("URLseen", _short(found.urlseen_bytes, "B"), "twice while it is merged"),
-        ("buckets", _short(found.bucket_disk_bytes, "B"), "D, as far as it is used"),
+        ("buckets", _short(found.bucket_disk_bytes, "B"), "D at the end; twice while it is merged"),
         ("queues of URLs", _short(found.queue_bytes, "B"), "found and not yet fetched"),
         (
             "archive",

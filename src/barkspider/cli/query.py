@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
-import sys
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from barkspider.cli.terminal import output, printable, say_json, screen, styled
 from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -26,25 +25,29 @@ def query(
     ],
     json_: Annotated[bool, typer.Option("--json", help="Print the rows as a JSON array of objects.")] = False,
     csv_: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV with a header.")] = False,
+    safe_csv: Annotated[
+        bool,
+        typer.Option(
+            "--safe-csv", help="As --csv; no text begins as formulas do in a spreadsheet, but with a quote."
+        ),
+    ] = False,
 ) -> int:
     """Ask a crawl in SQL; docs/formats/tables.md lists the columns.
 
     Example: barkspider query jobs/mine "SELECT fetch_status, count(*) FROM pages GROUP BY ALL"
     """
-    if json_ and csv_:
+    if json_ and (csv_ or safe_csv):
         raise UsageError("--json and --csv exclude each other; choose one")
     from barkspider.engine import open_job
 
     answer = open_job(job).query(sql)
     if json_:
-        print(
-            json.dumps([{name: _plain(value) for name, value in row.items()} for row in answer.to_pylist()])
-        )
-    elif csv_:
-        writer = csv.writer(sys.stdout)
-        writer.writerow(answer.column_names)
+        say_json([{name: _plain(value) for name, value in row.items()} for row in answer.to_pylist()])
+    elif csv_ or safe_csv:
+        writer, cell = csv.writer(output()), _no_formula if safe_csv else _plain
+        writer.writerow(map(cell, answer.column_names))
         rows = zip(*(column.to_pylist() for column in answer.columns), strict=True)
-        writer.writerows([_plain(value) for value in row] for row in rows)
+        writer.writerows([cell(value) for value in row] for row in rows)
     else:
         _print(answer)
     return 0
@@ -69,21 +72,33 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def _print(answer: pa.Table) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _no_formula(value: Any) -> Any:
+    """As `_plain`; a spreadsheet takes what begins with certain signs for a formula, whoever wrote the page.
 
-    console = Console()
-    wide = Console(width=10_000)  # nobody reads over the width of a file or a pipe: rows stay whole there
+    >>> _no_formula("=cmd()"), _no_formula(-7), _no_formula("a=b")
+    ("'=cmd()", -7, 'a=b')
+    """
+    plain = _plain(value)
+    return (
+        f"'{plain}"
+        if isinstance(plain, str) and plain.startswith(("=", "+", "-", "@", "\t", "\r"))
+        else plain
+    )
+
+
+def _print(answer: pa.Table) -> None:
+    from rich.table import Table
+
+    console = screen()
+    wide = screen(width=10_000)  # nobody reads over the width of a file or a pipe: rows stay whole there
     table = Table()
     for name in answer.column_names:
         numbers = str(answer.schema.field(name).type).startswith(
             ("int", "uint", "double", "float", "decimal")
         )
-        table.add_column(Text(printable(name)), justify="right" if numbers else "left", overflow="fold")
+        table.add_column(printable(name), justify="right" if numbers else "left", overflow="fold")
     for row in zip(*(column.to_pylist() for column in answer.columns), strict=True):
-        table.add_row(*(Text(printable(value)) for value in row))
+        table.add_row(*map(printable, row))
     if console.is_terminal and wide.measure(table).maximum > console.width:
         _print_upright(console, answer)
     else:
@@ -93,23 +108,11 @@ def _print(answer: pa.Table) -> None:
 def _print_upright(console: Console, answer: pa.Table) -> None:
     """Rows that are wider than the terminal: a line for each of their columns, long values over several."""
     from rich.table import Table
-    from rich.text import Text
 
     rows = zip(*(column.to_pylist() for column in answer.columns), strict=True)
     for number, row in enumerate(rows, 1):
-        lines = Table.grid(padding=(0, 2))
+        grid = Table.grid(padding=(0, 2))
         for name, value in zip(answer.column_names, row, strict=True):
-            lines.add_row(Text(printable(name), style="bold"), Text(printable(value), overflow="fold"))
+            grid.add_row(styled(printable(name), "bold"), styled(printable(value), overflow="fold"))
         console.rule(f"row {number:,}", align="left")
-        console.print(lines)
-
-
-def printable(value: Any) -> str:
-    """A value for a terminal: what a page wrote cannot move its cursor or change its colours.
-
-    >>> printable("a\\x1b[31m"), printable(None), printable(1234)
-    ('a\\\\x1b[31m', '', '1234')
-    """
-    if value is None:
-        return ""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(value))
+        console.print(grid)

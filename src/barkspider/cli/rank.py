@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from barkspider.cli.terminal import say, say_json
 from barkspider.core.errors import UsageError
 from barkspider.core.units import parse_size
 
@@ -165,7 +165,7 @@ def _read(path: Path, folder: Path, choice: Choice, merge_redirects: bool, heade
     job = open_job(path)
     merged = job.redirecting_domains() if merge_redirects else {}
     if merge_redirects:
-        typer.echo(f"{len(merged):,} domains only redirect to another and are counted with it", err=True)
+        say(f"{len(merged):,} domains only redirect to another and are counted with it", error=True)
     try:
         return read_edges(Env(), folder, job.domain_links(merged), **memory)
     except UsageError as error:
@@ -181,22 +181,22 @@ def _rank_one(graph: Graph, choice: Choice, output: Path | None, shown: int, as_
         with _score_file(graph, output) as take:
             result = run(graph, choice, take)
     if as_json:
-        typer.echo(json.dumps(as_dict(graph, result)))
+        say_json(as_dict(graph, result))
         return
     for place, (node, score) in enumerate(result.top[:shown], 1):
-        typer.echo(f"{place:4}  {score:>16,.6g}  {graph.name(node)}")
+        say(f"{place:4}  {score:>16,.6g}  {graph.name(node)}")
     if len(result.top) > shown:
-        typer.echo(f"      and {len(result.top) - shown:,} more with --top or --json")
+        say(f"      and {len(result.top) - shown:,} more with --top or --json")
     moved = ""
     if result.bytes_read:
         moved = f", {result.bytes_read / 1e6:,.1f} MB read, {result.bytes_written / 1e6:,.1f} MB written"
-    typer.echo(
+    say(
         f"{result.method} on {result.nodes:,} nodes and {result.edges:,} edges: {result.seconds:.2f} s, "
         f"{result.cpu_seconds:.2f} s of CPU, {result.ram_hits:,} memory hits{moved}"
     )
     sampled = round(choice.p * result.nodes)
     if choice.method == "tse" and sampled < _ROUGH and choice.p < 1:
-        typer.echo(f"only some {sampled:,} nodes were sampled: --method supp counts all of them", err=True)
+        say(f"only some {sampled:,} nodes were sampled: --method supp counts all of them", error=True)
 
 
 def as_dict(graph: Graph, result: Result) -> dict[str, Any]:

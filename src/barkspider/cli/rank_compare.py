@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
+from barkspider.cli.terminal import say_json, screen
 from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -78,7 +76,7 @@ def compare(
 
         rank_picture.draw(found, picture)
     if as_json:
-        typer.echo(json.dumps(_as_dict(graph, found)))
+        say_json(_as_dict(graph, found))
     else:
         _print(found, spam)
 
@@ -130,12 +128,11 @@ def _as_dict(graph: Graph, found: Comparison) -> dict[str, Any]:
 
 
 def _print(found: Comparison, spam: frozenset[str]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     from barkspider.graph.compare import agreement
 
-    console = Console()
+    console = screen()
     methods = list(found.results)
 
     def table(title: str, columns: list[str], rows: list[list[str]]) -> None:

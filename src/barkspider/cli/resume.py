@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from barkspider.cli.interrupts import leave_on_interrupt
+from barkspider.cli.terminal import in_json, say
+
+TrustSettings = Annotated[
+    bool,
+    typer.Option(
+        "--trust-settings",
+        help="Load the code and files, and open the networks, that the settings of another's job name.",
+    ),
+]
 
 
 def resume(
@@ -23,6 +31,7 @@ def resume(
     for_: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="Stop after this time, such as 90s or 1h.")
     ] = None,
+    trust: TrustSettings = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
 ) -> int:
     """Go on with a crawl where it was, whatever ended it; end the pause of one that is running.
@@ -41,10 +50,10 @@ def resume(
     options += [f"limits.time={for_}"] if for_ is not None else []
     answer = ask(job, "go_on") if job.is_dir() and not options else None
     if answer is not None:
-        typer.echo(json.dumps(answer) if json_ else f"{job} is running and goes on")
+        say(in_json(answer) if json_ else f"{job} is running and goes on")
         return 0
 
     async def make() -> Job:
-        return Job.open(job, Env(), options)
+        return Job.open(job, Env(), options, trust=trust)
 
     return exit_code(run_job(make, json_, f"barkspider: {job}"), job)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import signal
 import sys
 import time
@@ -18,9 +17,9 @@ import uvloop
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
-from rich.text import Text
 
-from barkspider.cli.wording import classifier, problem, reasons, volume
+from barkspider.cli.terminal import complain, say, say_json, screen, styled
+from barkspider.cli.wording import classifier, loop_held, problem, reasons, volume
 from barkspider.core.settings import Settings
 from barkspider.engine import Crawl, Job, Statistics, check_hosts
 from barkspider.storage.env import Env
@@ -50,7 +49,7 @@ def run_job(
     known: Mapping[str, Any] = _NOTHING,
 ) -> Statistics:
     """Run the crawl of a job, new or not, to its end and print the summary, as JSON with what else is known."""
-    console = Console(stderr=as_json)
+    console = screen(error=as_json)
     # Functions that settings name may lie in the current folder; it comes last, so that it hides nothing.
     if "" not in sys.path:
         sys.path.append("")
@@ -91,13 +90,12 @@ async def _run(
         job.close()
     if as_json:
         facts = {"job": str(job.path), **known, "replayed": crawl.replayed}
-        print(json.dumps({**facts, **statistics.as_dict()}))
+        say_json({**facts, **statistics.as_dict()})
     else:
         console.print(summary(statistics, title))
         more = "" if ends else f"   Go on: barkspider resume {job.path}"
         console.print(
             f"Archive: {job.archive}{more}",
-            highlight=False,
             soft_wrap=True,
         )
     if crawl.fault is not None:
@@ -114,7 +112,7 @@ def _handle_signals(crawl: Crawl) -> None:
         asked += 1
         if asked == 1:
             crawl.stop("signal")
-            print("stopping: waiting for what is in flight; once more to stop at once", file=sys.stderr)
+            say("stopping: waiting for what is in flight; once more to stop at once", error=True)
         else:
             crawl.abort()
 
@@ -137,7 +135,7 @@ async def _watch(crawl: Crawl, running: asyncio.Task[Statistics], title: str, co
 async def _tell(crawl: Crawl, running: asyncio.Task[Statistics]) -> None:
     """A line now and then, apart from the summary: for a log, or whoever looks at one."""
     while not (await asyncio.wait([running], timeout=_PROGRESS))[0]:
-        print(progress(crawl.statistics(), crawl.state()), file=sys.stderr, flush=True)
+        say(progress(crawl.statistics(), crawl.state()), error=True)
 
 
 def progress(now: Statistics, state: str) -> str:
@@ -164,14 +162,14 @@ def picture(now: Statistics, title: str, rate: float, state: str) -> Group:
     table.add_row(
         "hosts", f"{gauges['hosts']:,}", "URLs", f"{now.unique_urls:,}", "volume", volume(now.bytes)
     )
-    lines: list[RenderableType] = [Text(title, style="bold"), table]
+    lines: list[RenderableType] = [styled(title, "bold"), table]
     errors = reasons(now.failed)
     if errors:
-        lines.append(Text(f"failed   {errors}", style="dim"))
+        lines.append(styled(f"failed   {errors}", "dim"))
     refused = reasons(now.refused)
     if refused:
-        lines.append(Text(f"refused  {refused}", style="dim"))
-    lines += [Text(f"problem  {each}", style="dim") for each in _problems(now)]
+        lines.append(styled(f"refused  {refused}", "dim"))
+    lines += [styled(f"problem  {each}", "dim") for each in _problems(now)]
     return Group(*lines)
 
 
@@ -199,12 +197,14 @@ def summary(statistics: Statistics, title: str) -> Table:
         **classifier(statistics.classifier_errors),
         "last problems": "\n".join(_problems(statistics)) or "none",
         "cost": f"{statistics.cpu_seconds:.1f} s of CPU, {volume(statistics.peak_rss)} of memory",
+        "longest pause": loop_held(statistics.gauges),
         "ended by": {
             "done": "nothing left to fetch",
             "pages": "the limit of pages",
             "time": "the limit of time",
             "signal": "a signal",
             "disk": "the disk",
+            "memory": "a lack of memory",
             "bytes": "the limit of bytes",
             "request": "barkspider stop",
             "unreachable": "nobody answers",
@@ -231,5 +231,5 @@ def exit_code(statistics: Statistics, folder: Path) -> int:
         }
         why = "; ".join(f"{name}: {reasons(counts)}" for name, counts in parts.items() if counts)
         line = f"no page could be fetched ({why or 'no answer in time'})"
-    print(f"barkspider: {line}", file=sys.stderr)
+    complain(line)
     return 1

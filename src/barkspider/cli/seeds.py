@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from barkspider.cli.terminal import say
 from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,9 +42,9 @@ def given_seeds(settings: Settings, urls: list[str], file: Path | None, strict: 
             f"no line of {_name(file)} is a URL to crawl; the first of them: {bad[0]}"
         ) from error
     for line in bad[:_NAMED]:
-        typer.echo(f"barkspider: left out: {line}", err=True)
+        say(f"barkspider: left out: {line}", error=True)
     if len(bad) > _NAMED:
-        typer.echo(f"barkspider: left out: {len(bad) - _NAMED:,} more such lines of {_name(file)}", err=True)
+        say(f"barkspider: left out: {len(bad) - _NAMED:,} more such lines of {_name(file)}", error=True)
     return found
 
 

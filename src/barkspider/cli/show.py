@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from barkspider.cli.query import printable
+from barkspider.cli.terminal import printable, put, say, say_json
 from barkspider.core.errors import UsageError
 
 
@@ -33,11 +31,9 @@ def show(
     opened = open_job(job)
     page = opened.page(url)
     if raw:
-        sys.stdout.buffer.write(page.raw)
-    elif body and sys.stdout.isatty():
-        print("".join(c if c in "\n\t" else printable(c) for c in page.markup))
-    elif body:  # for programs: to the byte
-        sys.stdout.buffer.write(page.body)
+        put(page.raw)
+    elif body:
+        put(page.body, page.markup)
     else:
         captures = opened.captures(url)
         newest = captures[-1]
@@ -55,8 +51,8 @@ def show(
             "captures": len(captures),
         }
         if json_:
-            print(json.dumps({**known, "headers": page.headers, "index": captures}))
+            say_json({**known, "headers": page.headers, "index": captures})
         else:
             for name, value in known.items():
-                print(f"{name:10} {printable(value)}")
+                say(f"{name:10} {printable(value)}")
     return 0

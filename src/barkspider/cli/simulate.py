@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from barkspider.cli.terminal import say, say_json, screen
 from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from barkspider.graph.web import WebGraph
     from barkspider.simulate.order import Strategy
     from barkspider.simulate.repeats import Summary
-    from barkspider.simulate.web import WebGraph
 
 simulate_app = typer.Typer(
     help="Replay crawling strategies over a stored web graph.",
@@ -63,8 +63,8 @@ def order(
 
     Example: barkspider simulate order web.npz --strategies bfs,sydney,directory --seeds 10 --repeat 20 --json
     """
+    from barkspider.graph.web import load_web
     from barkspider.simulate.order import out_degrees, share_above, simulate_order
-    from barkspider.simulate.web import load_web
 
     _check_plot(plot)
     taken, allowed = numbers(t, "--t"), shares(limits, "--limits")
@@ -83,9 +83,9 @@ def order(
         shown = {"nodes": web.nodes, "arcs": web.arcs, "sites": web.sites, "out_degree_above": above}
         shown |= {"out_degrees": list(zip(degrees.tolist(), counts.tolist(), strict=True))}
         given = {"graph": shown, "seeds": seeds, "repeat": repeat, "seed": seed}
-        typer.echo(json.dumps(given | {"results": [result.as_dict() for result in results]}))
+        say_json(given | {"results": [result.as_dict() for result in results]})
         return
-    typer.echo(
+    say(
         f"{web.nodes:,} pages, {web.arcs:,} links, {web.sites:,} sites. More than t links have "
         + ", ".join(f"{value:.1%} ({each})" for each, value in above.items())
         + f" of the pages.\nFrom {seeds:,} seeds {results[0].summary.mean['reachable']:,.0f} pages can be reached. "
@@ -135,10 +135,10 @@ def budget(
     Example: barkspider simulate budget web.npz --farms 40 --json
     """
     from barkspider.core.load import load_settings
+    from barkspider.graph.web import load_web
     from barkspider.simulate.budget import METHODS, simulate_budget
     from barkspider.simulate.farms import FarmSpec, make_web, plant_farms
     from barkspider.simulate.repeats import choose_seeds
-    from barkspider.simulate.web import load_web
 
     _check_plot(plot)
     settings = load_settings(options=[f"budget.function={function}", f"budget.base={base}"]).budget
@@ -159,9 +159,9 @@ def budget(
         draw_budget(results, plot)
     if as_json:
         shown = {"seeds": seeds, "repeat": repeat, "seed": seed}
-        typer.echo(json.dumps(shown | {"results": [result.as_dict() for result in results]}))
+        say_json(shown | {"results": [result.as_dict() for result in results]})
         return
-    typer.echo(
+    say(
         f"{results[0].summary.mean['pages']:,.0f} pages each, mean ± deviation of {repeat}. λ in bytes a page, "
         "measured and by equation (8) or (10):"
     )
@@ -233,10 +233,9 @@ def _check_plot(plot: Path | None) -> None:
 
 @contextmanager
 def _progress(total: int, quiet: bool) -> Iterator[Callable[[], None]]:
-    from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), disable=quiet) as bar:
+    with Progress(console=screen(error=True), disable=quiet) as bar:
         task = bar.add_task("simulations", total=total)
         yield lambda: bar.update(task, advance=1)
 
@@ -246,7 +245,6 @@ def _show(
 ) -> None:
     """A table of figures: the title, factor and format of each."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0))
@@ -264,4 +262,4 @@ def _show(
         table.add_row(
             label, *(cell(summary, name, factor, form) for name, (_, factor, form) in columns.items())
         )
-    Console(highlight=False).print(table)
+    screen().print(table)

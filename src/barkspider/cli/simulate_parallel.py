@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import fields
 from itertools import product
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from barkspider.cli.terminal import say, say_json, screen
 from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -85,11 +85,10 @@ def parallel(
     Example: barkspider simulate parallel web.npz --mode exchange --processes 2,8 --order backlinks --pages 1.2%,5%
     --exchanges 0,1,10,100
     """
-    from rich.console import Console
     from rich.progress import Progress
 
+    from barkspider.graph.web import load_web
     from barkspider.simulate.parallel_results import simulate_parallel
-    from barkspider.simulate.web import load_web
 
     if plot is not None:
         from barkspider.cli.pictures import check_format
@@ -108,7 +107,7 @@ def parallel(
         order=order,
         pages=_amounts(pages, "--pages", web.nodes) if pages else [0],
     )
-    with Progress(console=Console(stderr=True), disable=as_json) as bar:
+    with Progress(console=screen(error=True), disable=as_json) as bar:
         task = bar.add_task("simulations", total=len(setups) * repeat)
         results = simulate_parallel(
             web,
@@ -125,14 +124,14 @@ def parallel(
     if as_json:
         shown = {"graph": {"nodes": web.nodes, "arcs": web.arcs, "sites": web.sites}}
         given = shown | {"repeat": repeat, "seed": seed}
-        typer.echo(json.dumps(given | {"results": [result.as_dict() for result in results]}))
+        say_json(given | {"results": [result.as_dict() for result in results]})
         return
-    typer.echo(f"{web.nodes:,} pages, {web.arcs:,} links, {web.sites:,} sites. Mean ± deviation of {repeat}:")
+    say(f"{web.nodes:,} pages, {web.arcs:,} links, {web.sites:,} sites. Mean ± deviation of {repeat}:")
     names = [field.name for field in fields(setups[0])]
     varied = [name for name in names if len({getattr(setup, name) for setup in setups}) > 1]
     _show(results, _FIGURES, varied or ["mode"], spreads=True)
     if len({setup.partition for setup in setups}) > 1:
-        typer.echo("What the partitions cost:")
+        say("What the partitions cost:")
         divisions = {(result.setup.partition, result.setup.processes): result for result in results}
         _show(list(divisions.values()), _MERITS, ["partition", "processes"], spreads=False)
 
@@ -203,7 +202,6 @@ def _show(
 ) -> None:
     """A table of these settings and figures, without figures that are 0 everywhere."""
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
     figures = [name for name in columns if any(each.summary.mean.get(name) for each in results)]
@@ -221,4 +219,4 @@ def _show(
             deviation = f"{spread.get(name, 0.0):{form}}"
             row.append(f"{value}\u00a0±{deviation}" if spreads and float(deviation) else value)
         table.add_row(*row)
-    Console(highlight=False).print(table)
+    screen().print(table)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from barkspider.cli.pictures import save
 
 if TYPE_CHECKING:
+    from barkspider.graph.web import WebGraph
     from barkspider.simulate import budget, order
-    from barkspider.simulate.web import WebGraph
 
 _VISITED = "fraction of pages visited"
 _QUEUE = "queue size, fraction of pages"

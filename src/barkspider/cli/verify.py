@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from barkspider.cli.query import printable
+from barkspider.cli.terminal import printable, say, say_json
 
 
 def verify(
@@ -35,12 +34,12 @@ def verify(
             if json_:
                 problems.append(problem._asdict())
             else:
-                print(f"{problem.kind}: {printable(problem.file)}: {printable(problem.what)}")
+                say(f"{problem.kind}: {printable(problem.file)}: {printable(problem.what)}")
     sound = not kinds["damage"]
     if json_:
-        print(json.dumps({"job": str(job), "sound": sound, **asdict(checked), "problems": problems}))
+        say_json({"job": str(job), "sound": sound, **asdict(checked), "problems": problems})
     else:
         looked = f"{checked.files:,} files, {checked.records:,} WARC records, {checked.lines:,} lines of indexes and "
         found = ", ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items())) or "nothing wrong"
-        print(f"{'sound' if sound else 'DAMAGED'}: {looked}{checked.rows:,} rows were checked; {found}")
+        say(f"{'sound' if sound else 'DAMAGED'}: {looked}{checked.rows:,} rows were checked; {found}")
     return 0 if sound else 1

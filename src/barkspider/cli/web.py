@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import tempfile
 from pathlib import Path
@@ -11,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from barkspider.cli.terminal import say, say_json, screen
 from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
     from barkspider.synthweb import Server, Web
+    from barkspider.synthweb.exchange import AnyWeb
 
 
 def web(
@@ -47,6 +48,14 @@ def web(
             "members of the link exchange in NAME.spam.txt."
         ),
     ] = None,
+    stored: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            help="Serve the graph in this file (npz) instead: pages at its URLs, or by their numbers. Of the options "
+            "above, ports, servers, authority and log count.",
+        ),
+    ] = None,
     limit: Annotated[int, typer.Option(help="Pages of the graph; 0 means all that can be reached.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -58,10 +67,14 @@ def web(
 
     Example: barkspider web --links 10 --graph web.npz
 
+    Example: barkspider web --from web.npz
+
     Example: barkspider web --pages 50000 --domains 5000 --hazards link_exchange --domain-graph domains.npz
     """
-    from barkspider.synthweb import Server, Web, WebSpec, parse_hazards
+    from barkspider.synthweb import Server, StoredWeb, Web, WebSpec, parse_hazards
 
+    if stored is not None and (graph is not None or domain_graph is not None):
+        raise UsageError("--from serves a graph that there is; --graph and --domain-graph write one")
     if graph is None and urls is not None:
         raise UsageError("--urls goes with --graph: one file for the links, one for the addresses")
     if graph is not None and domain_graph is not None:
@@ -76,25 +89,28 @@ def web(
     for file in (authority, log, graph, urls, domain_graph):
         if file is not None and not file.absolute().parent.is_dir():
             raise UsageError(f"the folder of {file} does not exist; create it first")
-    whole = Web(
-        WebSpec(
-            seed=seed,
-            pages=pages,
-            domains=domains,
-            servers=servers,
-            links_per_page=links,
-            hazards=parse_hazards(hazards),
+    if stored is not None:
+        served: AnyWeb = StoredWeb.load(stored, servers)
+    else:
+        served = whole = Web(
+            WebSpec(
+                seed=seed,
+                pages=pages,
+                domains=domains,
+                servers=servers,
+                links_per_page=links,
+                hazards=parse_hazards(hazards),
+            )
         )
-    )
-    if graph is not None and urls is not None:
-        _write_graph(whole, graph, urls, limit, as_json)
-        return
-    if domain_graph is not None:
-        _write_domain_graph(whole, domain_graph, as_json)
-        return
+        if graph is not None and urls is not None:
+            _write_graph(whole, graph, urls, limit, as_json)
+            return
+        if domain_graph is not None:
+            _write_domain_graph(whole, domain_graph, as_json)
+            return
     with tempfile.TemporaryDirectory(prefix="synthweb-") as folder:
         pem = None if https_port < 0 else authority or Path(folder) / "authority.pem"
-        server = Server(whole, http_port, None if pem is None else https_port, dns_port, log, pem)
+        server = Server(served, http_port, None if pem is None else https_port, dns_port, log, pem)
         _serve(server, as_json)
 
 
@@ -116,37 +132,31 @@ def _announce(server: Server, as_json: bool) -> None:
     seeds = server.web.seeds(5)
     ports = {"http_port": server.http_port, "https_port": server.https_port, "dns_port": server.dns_port}
     if as_json:
-        typer.echo(json.dumps({**ports, "seeds": seeds, "settings": settings}))
+        say_json({**ports, "seeds": seeds, "settings": settings})
         return
-    spec = server.web.spec
-    typer.echo(
-        f"{spec.pages:,} pages on {spec.domains:,} domains and {spec.servers} servers. Ctrl-C ends it."
-    )
-    typer.echo(
-        f"HTTP port {server.http_port}, HTTPS port {server.https_port}, DNS 127.0.0.1:{server.dns_port}"
-    )
-    typer.echo("Seeds: " + " ".join(seeds))
+    say(f"{server.web.describe()}. Ctrl-C ends it.")
+    say(f"HTTP port {server.http_port}, HTTPS port {server.https_port}, DNS 127.0.0.1:{server.dns_port}")
+    say("Seeds: " + " ".join(seeds))
     options = " ".join(f"--set {name}={value}" for name, value in settings.items())
-    typer.echo(f"Crawl it: barkspider crawl {seeds[0]} --scope web {options}")
+    say(f"Crawl it: barkspider crawl {seeds[0]} --scope web {options}")
 
 
 def _write_graph(whole: Web, graph: Path, urls: Path, limit: int, as_json: bool) -> None:
-    from rich.console import Console
     from rich.progress import Progress
 
     from barkspider.synthweb import write_graph
 
     if limit < 0:
         raise UsageError(f"--limit is {limit}; it must be 0 (all) or more")
-    with Progress(console=Console(stderr=True), disable=as_json) as bar:
+    with Progress(console=screen(error=True), disable=as_json) as bar:
         task = bar.add_task("links", total=limit or whole.spec.pages)
         pages, links = write_graph(
             whole, graph, urls, limit or None, progress=lambda done: bar.update(task, completed=done)
         )
     if as_json:
-        typer.echo(json.dumps({"pages": pages, "links": links, "graph": str(graph), "urls": str(urls)}))
+        say_json({"pages": pages, "links": links, "graph": str(graph), "urls": str(urls)})
     else:
-        typer.echo(f"{pages:,} pages and {links:,} links in {graph}, addresses in {urls}")
+        say(f"{pages:,} pages and {links:,} links in {graph}, addresses in {urls}")
 
 
 def _write_domain_graph(whole: Web, graph: Path, as_json: bool) -> None:
@@ -155,7 +165,7 @@ def _write_domain_graph(whole: Web, graph: Path, as_json: bool) -> None:
     names, spam = graph.with_suffix(".names.txt"), graph.with_suffix(".spam.txt")
     domains, links = write_domain_graph(whole, graph, names, spam)
     if as_json:
-        typer.echo(json.dumps({"domains": domains, "links": links, "graph": str(graph), "names": str(names)}))
+        say_json({"domains": domains, "links": links, "graph": str(graph), "names": str(names)})
     else:
         members = f", members of the link exchange in {spam}" if "link_exchange" in whole.hazards else ""
-        typer.echo(f"{domains:,} domains and {links:,} links in {graph}, names in {names}{members}")
+        say(f"{domains:,} domains and {links:,} links in {graph}, names in {names}{members}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 def reasons(counts: dict[str, int]) -> str:
     """Counts by reason, largest first.
@@ -30,6 +32,15 @@ def classifier(errors: int) -> dict[str, str]:
     ({'classifier': 'failed on 20 pages, which are kept: see log.jsonl'}, {})
     """
     return {"classifier": f"failed on {errors:,} pages, which are kept: see log.jsonl"} if errors else {}
+
+
+def loop_held(gauges: Mapping[str, int]) -> str:
+    """The longest time for which a crawl looked at no socket.
+
+    >>> loop_held({"loop_held": 1234})
+    '1,234 ms without a look at the network'
+    """
+    return f"{gauges['loop_held']:,} ms without a look at the network"
 
 
 def volume(size: float) -> str:

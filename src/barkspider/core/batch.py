@@ -23,6 +23,7 @@ WIDTH: int = HEAD.itemsize  # a constant, so that copying a head is a few instru
 _FIELDS = {name: HEAD.fields[name][:2] for name in HEAD.names or ()} if HEAD.fields else {}
 _SIZES = struct.Struct("<II")  # rows, and bytes of all of them
 _LENGTH = np.dtype("<u4")
+_HTTP, _SLASHES = tuple(b"http"), tuple(b"://")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +111,13 @@ class UrlBatch:
         return Texts(offsets, out)
 
     def rows(self) -> list[UrlRow]:
-        """As single rows."""
+        """As single rows, which is when they begin to be used as URLs; StorageError where one has none.
+
+        Whoever forges a file could else put the end of a line, and headers behind it, into a request.
+        """
+        wrong = _not_a_url(self.packed.data, self.packed.offsets)
+        if wrong >= 0:
+            raise StorageError(f"rows of URLs are damaged: row {wrong} has no URL")
         heads = np.empty(len(self), HEAD)
         _copy_heads(self.packed.data, self.packed.offsets, heads.view(np.uint8))
         columns = [self.url.tolist() if name == "url" else heads[name].tolist() for name in UrlRow._fields]
@@ -162,6 +169,40 @@ class UrlBatch:
 
 
 NO_URLS = UrlBatch(NO_TEXTS)
+
+
+@nb.njit(nb.int64(BYTES, PLACES), nogil=True, cache=True)
+def _not_a_url(packed, offsets):  # type: ignore[no-untyped-def]
+    """The first row whose URL is not http or https, a host, perhaps a port, a slash, all in printable ASCII; or -1."""
+    for row in range(len(offsets) - 1):
+        place, end = offsets[row] + WIDTH, offsets[row + 1]
+        for i in range(place, end):
+            if not 0x21 <= packed[i] <= 0x7E:
+                return row
+        for i in range(4):
+            if place + i >= end or packed[place + i] != _HTTP[i]:
+                return row
+        place += 4
+        if place < end and packed[place] == 0x73:  # s
+            place += 1
+        for i in range(3):
+            if place + i >= end or packed[place + i] != _SLASHES[i]:
+                return row
+        place += 3
+        begin = digits = place
+        number = 0
+        while place < end and packed[place] != 0x2F:  # /
+            if packed[place] == 0x3A or packed[place] == 0x40:  # : and @
+                digits, number = place + 1, 0
+            elif 0x30 <= packed[place] <= 0x39:
+                number = min(10 * number + packed[place] - 0x30, 65536)
+            else:
+                number = 65536  # no port
+            place += 1
+        has_port = digits > begin and packed[digits - 1] == 0x3A and packed[place - 1] != 0x5D  # ]
+        if place in (begin, end) or (has_port and (number > 65535 or digits == place)):
+            return row
+    return -1
 
 
 @nb.njit(nb.void(BYTES, BYTES, PLACES, nb.uint8[::1]), nogil=True, cache=True)

@@ -12,7 +12,7 @@ _PORTS = {"http": "80", "https": "443"}
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 # What requests have already, what frames them, and what has settings of its own.
-_OURS = frozenset(
+OURS = frozenset(
     [
         "accept",
         "accept-encoding",
@@ -45,7 +45,7 @@ def parse_header(text: str) -> tuple[str, str, str]:
     name, value = name.strip(), value.strip()
     if not colon or not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
         raise SettingsError("fetch.headers: write each like https://intranet.example X-Key: abc, in ASCII")
-    if name.lower() in _OURS:
+    if name.lower() in OURS:
         raise SettingsError(f"fetch.headers: {name} cannot be set: every request has its own")
     return _origin("fetch.headers", place), name, value
 

@@ -5,6 +5,7 @@
     │   ├── SettingsError   a setting is unknown, malformed or out of range
     │   └── JobError        a job folder is in use, missing, or not a job
     ├── StorageError        a file is damaged, or the disk refused; exit code 1
+    ├── ShortMemoryError    memory ran out; exit code 1
     └── UrlError            a text is not a URL that can be crawled; never reaches a user by itself
 
 Each message is one line that says what was wrong and what to do about it; the command line prints
@@ -12,6 +13,8 @@ it as it is.
 """
 
 from __future__ import annotations
+
+import errno
 
 
 class BarkspiderError(Exception):
@@ -38,6 +41,10 @@ class StorageError(BarkspiderError):
     """A file is damaged or the file system refused. Raised by `storage` only."""
 
 
+class ShortMemoryError(BarkspiderError):
+    """Memory ran out during a crawl, which can go on. Raised when that has ended, in the place of MemoryError."""
+
+
 class UrlError(BarkspiderError):
     """A text is not a URL that can be crawled. `reason` is a short name that counters use.
 
@@ -48,3 +55,18 @@ class UrlError(BarkspiderError):
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
         self.reason = reason
+
+
+def is_shortage(error: BaseException | None) -> bool:
+    """Whether an error says that there is no memory, for whatever it was: bytes, a mapped file, a thread, a library.
+
+    >>> is_shortage(MemoryError()), is_shortage(RuntimeError("can't start new thread")), is_shortage(ValueError())
+    (True, True, False)
+    """
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    if isinstance(error, ImportError):  # by the linker, for a library that is loaded when it is first used
+        return "failed to map segment" in str(error) or "cannot allocate memory" in str(error).lower()
+    if isinstance(error, RuntimeError):
+        return "can't start new thread" in str(error)
+    return isinstance(error, MemoryError)

@@ -219,8 +219,10 @@ class Frontier(Protocol):
         """Sizes of its queues by name, for people to watch."""
         ...
 
-    def drums(self) -> dict[str, dict[str, int]]:
-        """What its DRUMs counted, by name; see `storage.counters`."""
+    def traffic(self) -> dict[str, dict[str, Any]]:
+        """What it moved on disk since the job began, for the planner: `drum` has the counters of its DRUMs by name, with
+        the keys and bytes they hold; `beast` what its queues moved, and what budgets are like; `ranking` what rankings
+        moved. Parts that it does not have are left out."""
         ...
 
     def notices(self) -> list[tuple[str, dict[str, Any]]]:

@@ -22,6 +22,19 @@ from barkspider.core.errors import SettingsError
 from barkspider.core.settings import Settings
 from barkspider.core.units import format_duration, format_size, parse_duration, parse_size
 
+# Names that end like this are no HTML; IRLbot drops links to such before anything else (section 7.1). What programs are
+# called that make pages (php, asp, cgi, dll, pl …) is not among them, nor is what may be either (xml, com).
+_NOT_HTML = {
+    "pictures": "bmp gif ico jpe jpeg jpg png psd svg tif tiff webp avif heic",
+    "sound": "aac aif aiff flac m4a mid midi mp3 oga ogg opus ra ram wav wma",
+    "films": "3gp asf avi flv m4v mkv mov mp4 mpe mpeg mpg ogv rm swf webm wmv",
+    "documents": "csv doc docx epub mobi odp ods odt pdf pps ppt pptx ps rtf tex txt xls xlsx",
+    "archives": "7z apk bin bz2 cab deb dmg exe gz img iso jar msi rar rpm sit tar tgz torrent xpi xz z zip zst",
+    "parts of pages": "css eot js json mjs otf ttf woff woff2 wasm map",
+    "feeds": "atom rdf rss",
+}
+# What Viúva Negra keeps: others are left at their headers, and what turns out to be another is not kept.
+_NEGRA_TYPES = ["text/*", "application/xhtml+xml", "application/pdf", "application/msword"]
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     # Someone who crawls a few sites or a few thousand: the defaults of `Settings`.
     "default": {},
@@ -29,6 +42,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "irlbot": {
         "frontier": "irlbot",
         "scope.level": "web",
+        "scope.exclude_extensions": sorted(" ".join(_NOT_HTML.values()).split()),
         "politeness.host_delay": "40s",
         "politeness.server_delay": "1s",
         "politeness.scale_by_budget": True,
@@ -50,7 +64,8 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "url.max_length": 200,
         "url.add_www": True,
         "url.drop_index_names": True,
-        "page.keep_types": ["text/*", "application/xhtml+xml", "application/pdf", "application/msword"],
+        "fetch.types": _NEGRA_TYPES,
+        "page.keep_types": _NEGRA_TYPES,
         "page.follow_rejected": False,
     },
 }
@@ -71,7 +86,7 @@ def load_settings(
         raise SettingsError(f"unknown preset {preset!r}{_nearest(preset, PRESETS)}")
     values = dict(PRESETS[preset])
     if file is not None:
-        values.update(_read_file(file))
+        values.update(_values(_read_file(file), str(file)))
     for option in options:
         name, equals, text = option.partition("=")
         if not equals:
@@ -81,6 +96,19 @@ def load_settings(
         )  # a wrong one is refused even if a later one wins
         values[name.strip()] = _Text(text.strip())
     values.update(overrides or {})
+    return _complete(values)
+
+
+def parse_settings(text: str, name: str) -> Settings:
+    """Settings from the text of a TOML file of this name.
+
+    >>> parse_settings("seed = 7", "my.toml").seed
+    7
+    """
+    return _complete(_values(text, name))
+
+
+def _complete(values: Mapping[str, Any]) -> Settings:
     settings = replace(Settings(), values)
     if settings.budget.merge_redirects and settings.budget.reputation != "supporters":
         raise SettingsError("budget.merge_redirects works with budget.reputation = supporters only: set both")
@@ -98,6 +126,7 @@ _CHANGEABLE = (
     "network",
     "cookies",
     "page",
+    "disk",
     "checkpoint",
 )
 
@@ -154,16 +183,19 @@ def dump_settings(settings: Settings) -> str:
     return tomli_w.dumps(document)
 
 
-def holds_secrets(settings: Settings) -> bool:
-    """Whether there is anything among the settings that others should not read.
+def reaching(settings: Settings) -> list[str]:
+    """The settings in force that reach beyond a job: they load code or files, or open networks.
 
-    >>> holds_secrets(Settings()), holds_secrets(load_settings(options=["fetch.logins=http://a.example me:secret"]))
-    (False, True)
+    >>> reaching(Settings()), reaching(load_settings(options=["page.classifier=mine:judge"]))
+    ([], ['page.classifier'])
     """
-    names = [name for name, (_, field) in _fields().items() if field.metadata.get("secret")]
-    return any(
-        getattr(getattr(settings, section), key) for section, key in (name.split(".") for name in names)
-    )
+    found = []
+    for name, (_, field) in _fields().items():
+        section, _, key = name.rpartition(".")
+        harmless = field.metadata.get("harmless")
+        if harmless is not None and getattr(getattr(settings, section), key) not in harmless:
+            found.append(name)
+    return found
 
 
 def describe_settings() -> list[tuple[str, str, str]]:
@@ -202,19 +234,27 @@ def _fields() -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
     return found
 
 
-def _read_file(file: Path) -> dict[str, Any]:
+def _read_file(file: Path) -> str:
     try:
-        document = tomllib.loads(file.read_text("utf-8-sig"))
+        return file.read_text("utf-8-sig")
     except OSError as error:
         raise SettingsError(f"cannot read settings file {file}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise SettingsError(f"{file} is not valid TOML: {error}") from error
+
+
+def _values(text: str, name: str) -> dict[str, Any]:
+    """The settings that a text of TOML has, by dotted name."""
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise SettingsError(f"{name} is not valid TOML: {error}") from error
     values: dict[str, Any] = {}
-    for name, value in document.items():
+    for key, value in document.items():
         if isinstance(value, dict):
-            values |= {f"{name}.{key}": inner for key, inner in value.items()}
+            values |= {f"{key}.{inner}": each for inner, each in value.items()}
         else:
-            values[name] = value
+            values[key] = value
     return values
 
 
@@ -255,7 +295,8 @@ def _convert_one(name: str, kind: Any, field: dataclasses.Field[Any], value: Any
             result = value
         else:
             wanted = {bool: "true or false", int: "a whole number", str: "a text"}[kind]
-            raise SettingsError(f"takes {wanted}, not {value!r}")
+            shown = "this" if field.metadata.get("secret") else repr(value)
+            raise SettingsError(f"takes {wanted}, not {shown}")
     except SettingsError as error:
         raise SettingsError(f"{name}: {error}") from error
     choices, low, high = (field.metadata.get(key) for key in ("choices", "low", "high"))

@@ -18,7 +18,7 @@ class Flag(IntFlag):
 
     SEED = 1
     REDIRECT = 2
-    RETRY = 4
+    LINKED = 4  # a page under the domains that are wanted (page.keep_tlds) links to it
     REQUISITE = 8
     EXACT = 16  # fetched once more exactly as a redirect wrote it, past seen
     REVISIT = 32  # fetched again for links that were left over

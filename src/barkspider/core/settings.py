@@ -13,7 +13,8 @@ from barkspider.core.units import parse_duration, parse_size
 
 
 def _setting(default: Any, help: str, **constraints: Any) -> Any:  # noqa: A002
-    """A field; no text about the settings shows one that is `secret`."""
+    """A field; no text about the settings shows one that is `secret`. If `harmless` values are given, others make the
+    crawl load code or files, or speak to networks: the settings of a job do not decide on these alone."""
     shown, metadata = not constraints.get("secret"), {"help": help, **constraints}
     if isinstance(default, tuple):
         return field(default_factory=lambda: default, repr=shown, metadata=metadata)
@@ -24,8 +25,8 @@ def _duration(text: str, help: str, low: float = 0.0) -> Any:  # noqa: A002
     return _setting(parse_duration(text), help, unit="duration", low=low)
 
 
-def _size(text: str, help: str, low: int = 1000) -> Any:  # noqa: A002
-    return _setting(parse_size(text), help, unit="size", low=low)
+def _size(text: str, help: str, low: int = 1000, high: int | None = None) -> Any:  # noqa: A002
+    return _setting(parse_size(text), help, unit="size", low=low, high=high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,8 @@ class UrlRules:
     )
     add_www: bool = _setting(
         False,
-        "Add www. to a bare pay-level domain. Off: it avoids 30% of duplicate hosts but loses the 4% of sites "
-        "that exist only without it",
+        "Add www. to a bare pay-level domain of the second level, such as example.org. Off: it avoids 30% of duplicate "
+        "hosts but loses the 4% of sites that exist only without it",
     )
     trim_listings: bool = _setting(
         True, "Drop the query that re-orders an Apache directory listing (?N=D, ?C=M;O=A)"
@@ -179,6 +180,11 @@ class Limits:
         "Targets of links taken from one page, whatever their fragments; at most 16 times as many links are looked at",
         low=1,
     )
+    page_link_bytes: int = _size(
+        "1MB",
+        "Bytes of the URLs that the links of one page make, and of its requisites; the cut is recorded",
+        low=1,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +199,19 @@ class Fetch:
     )
     min_rate: int = _size("500B", "Least bytes per second of a body, over each rate_window", low=0)
     rate_window: float = _duration("10s", "How long a body may be slower than min_rate", low=0.01)
-    max_size: int = _size("2MB", "Bytes of a body as sent; the rest is cut off and the cut recorded")
-    max_decoded: int = _size("8MB", "Bytes of a body after its content encodings are taken off")
+    # A body is in memory as a whole, when it is fetched and when it is read back (`archive.reader.LARGEST`).
+    max_size: int = _size(
+        "2MB",
+        "Bytes of a body as sent; the rest is cut off and the cut recorded; 250MB at most",
+        high=250_000_000,
+    )
+    max_decoded: int = _size(
+        "8MB", "Bytes of a body after its content encodings are taken off; 250MB at most", high=250_000_000
+    )
     max_encodings: int = _setting(2, "Content encodings on top of each other", low=0, high=8)
     max_window: int = _size("8MiB", "Memory that a zstd frame may ask of its decoder")
     max_header: int = _size("64KiB", "Bytes of all headers of a response")
+    max_headers: int = _setting(2000, "Headers of a response", low=1)
     max_trailers: int = _setting(128, "Headers after a chunked body", low=0)
     max_interim: int = _setting(10, "Interim (1xx) responses before the real one", low=0)
     encodings: tuple[str, ...] = _setting(
@@ -226,7 +240,9 @@ class Fetch:
     keep_alive: float = _duration("5s", "How long an idle connection is kept for its host")
     idle_connections: int = _setting(1000, "Most idle connections kept", low=0)
     verify_tls: bool = _setting(True, "Refuse bad certificates")
-    tls_authority: str = _setting("", "A PEM file of further certificate authorities to trust")
+    tls_authority: str = _setting(
+        "", "A PEM file of further certificate authorities to trust", harmless=("",)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +250,7 @@ class Dns:
     """Name resolution; never the blocking resolver of the operating system."""
 
     servers: tuple[str, ...] = _setting(
-        (), "Name servers as address or address:port; empty means the system's"
+        (), "Name servers as address or address:port; empty means the system's", harmless=((),)
     )
     timeout: float = _duration(
         "5s",
@@ -259,9 +275,11 @@ class Dns:
 class Network:
     """Which addresses may be contacted besides public ones."""
 
-    allow: tuple[str, ...] = _setting((), "Networks opened by hand, such as 127.0.0.0/8 or 10.1.0.0/16")
+    allow: tuple[str, ...] = _setting(
+        (), "Networks opened by hand, such as 127.0.0.0/8 or 10.1.0.0/16", harmless=((),)
+    )
     ports: tuple[str, ...] = _setting(
-        (), "Where a network really listens, as NETWORK:PORT=REAL such as 127.0.0.0/8:80=8080"
+        (), "Where a network really listens, as NETWORK:PORT=REAL such as 127.0.0.0/8:80=8080", harmless=((),)
     )
     proxy: str = _setting(
         "",
@@ -269,6 +287,7 @@ class Network:
         "where it asks for them. Names are still resolved here, so that addresses can be judged; variables of "
         "the environment never count",
         secret=True,
+        harmless=("",),
     )
 
 
@@ -278,9 +297,15 @@ class Cookies:
 
     enabled: bool = _setting(True, "Accept cookies and send them back to their site")
     file: str = _setting(
-        "", "A cookies.txt (Netscape) of cookies to begin with, such as a browser's; read at every start"
+        "",
+        "A cookies.txt (Netscape) of cookies to begin with, such as a browser's; read at every start",
+        harmless=("",),
     )
     sites: int = _setting(50_000, "Pay-level domains whose cookies are remembered, the last used ones", low=1)
+    memory: int = _size(
+        "32MB",
+        "Bytes of all cookies, in memory and in each checkpoint; the sites not used for longest go first",
+    )
     per_site: int = _setting(20, "Most cookies of a site; the oldest go first", low=1)
     max_size: int = _size("4096B", "Bytes of the name and value of a cookie; a larger one is refused", low=1)
     site_size: int = _size(
@@ -299,6 +324,10 @@ class Sydney:
     queue_limit: int = _setting(
         1_000_000, "Most URLs in P and pages in S together; links beyond are dropped and counted", low=1
     )
+    secondary: bool = _setting(
+        True,
+        "Keep the links left of a page in S; without it they are dropped and counted: P alone (section 3.1)",
+    )
     refetch: bool = _setting(False, "Fetch a page of S again for its remaining links instead of storing them")
 
 
@@ -314,6 +343,7 @@ class Budget:
     function: str = _setting(
         "irlbot",
         "F: budget by reputation: irlbot, equal, popular, proportional, inverse, or your own as package.module:function",
+        harmless=("irlbot", "equal", "popular", "proportional", "inverse"),
     )
     reputation: str = _setting(
         "indegree",
@@ -361,12 +391,14 @@ class Page:
     keep_languages: tuple[str, ...] = _setting(
         (),
         "Languages of pages to keep, such as pt; beside keep_tlds, a page elsewhere is kept when it is in one "
-        "of them and linked from there",
+        "of them and linked from there. Without detect_language only what a page declares counts: one that declares "
+        "none is rejected as language_undeclared",
     )
     keep_words: tuple[str, ...] = _setting((), "Keep pages whose text has one of these words, in any case")
     classifier: str = _setting(
         "",
         "A further judge of pages: package.module:name, or the name of an entry point in barkspider.classifiers",
+        harmless=("",),
     )
     follow_rejected: bool = _setting(True, "Follow the links of pages that are not kept")
 
@@ -389,7 +421,8 @@ class Archive:
     )
     recent_digests: int = _setting(
         1_000_000,
-        "Payloads remembered to write a repeated one as a short revisit record, 32 bytes each; 0 never",
+        "Payloads in memory, 32 bytes each, before they are noted on disk to write a repeated one as a short revisit record; "
+        "0 never does",
         low=0,
     )
     revisit_size: int = _size("1KB", "Smallest payload that a revisit record may stand for", low=1)
@@ -398,7 +431,12 @@ class Archive:
     )
     links: bool = _setting(True, "Keep the table of links")
     duplicates: bool = _setting(True, "Find all pages of equal content when the crawl ends")
-    table_memory: int = _size("32MB", "Rows of a table that wait in memory to become a file", low=100_000)
+    table_memory: int = _size(
+        "8MB",
+        "Rows of a table that wait in memory to be packed together, and lines of the index of an open WARC file; never more "
+        "than a 64th of `memory`",
+        low=100_000,
+    )
     table_interval: float = _duration("1m", "Longest time that rows of a table wait in memory", low=0.01)
 
 
@@ -421,7 +459,17 @@ class Settings:
         low=0,
         high=2**63 - 1,
     )
-    memory: int = _size("2GB", "Memory for buffers, shared out among the parts of a crawl", low=16_000_000)
+    memory: int = _size(
+        "2GB",
+        "Memory that a crawl takes above the 219 MB of the idle process, shared out among its parts",
+        low=16_000_000,
+    )
+    disk: int = _size(
+        "0B",
+        "Disk space for rows that wait to be checked against all that is known (the buckets of DRUM), shared out among "
+        "the parts of a crawl; 0 takes a quarter of what is free at the time",
+        low=0,
+    )
     checkpoint: float = _duration(
         "1m",
         "How often all that is queued is made safe; after a crash what came since is applied again",

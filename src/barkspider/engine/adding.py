@@ -16,9 +16,11 @@ from barkspider.engine.links import LinkMaker
 from barkspider.storage.env import Env
 
 
-def add_to_stopped(folder: Path, seeds: Sequence[str], again: Collection[str] = ()) -> None:
+def add_to_stopped(
+    folder: Path, seeds: Sequence[str], again: Collection[str] = (), *, trust: bool = False
+) -> None:
     """Give further seeds, canonical URLs, to a job; `resume` begins with them. Those in `again` are known to it."""
-    job = Job.open(folder, Env())
+    job = Job.open(folder, Env(), trust=trust)
     try:
         job.add_seeds(seeds)
         write_seeds(job, lambda links: [links.more_seeds(seeds, again)])

@@ -35,14 +35,15 @@ def crawl(seeds: str | Sequence[str], folder: Path | str, settings: Settings | N
     return _blocking(run)
 
 
-def resume(folder: Path | str, options: Sequence[str] = ()) -> Statistics:
+def resume(folder: Path | str, options: Sequence[str] = (), *, trust_settings: bool = False) -> Statistics:
     """Go on with a job that was stopped or killed, and return what was done. Blocks until the crawl ends.
 
-    `options` change settings, as `a.b=c`. Raises `UsageError` for a folder or setting that cannot be used.
+    `options` change settings, as `a.b=c`. Settings that another wrote load no code or files, and open no networks, unless
+    they are to be trusted. Raises `UsageError` for a folder or setting that cannot be used.
     """
 
     async def run() -> Statistics:
-        return await _run(Job.open(Path(folder), Env(), options))
+        return await _run(Job.open(Path(folder), Env(), options, trust=trust_settings))
 
     return _blocking(run)
 

@@ -42,8 +42,14 @@ class Progress:
             return cls()
         try:
             if "format" not in state:
-                return cls(format=1, sequence=int(state["sequence"]), tally=state["tally"])
-            return cls(**{name: state[name] for name in cls.__slots__})
+                return cls(format=1, sequence=int(state["sequence"]), tally=dict(state["tally"]))
+            return cls(
+                format=int(state["format"]),
+                sequence=int(state["sequence"]),
+                seconds=float(state["seconds"]),
+                extended=[str(url) for url in state["extended"]],
+                tally=dict(state["tally"]),
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise StorageError(f"the checkpoint is damaged: {error!r}") from error
 

@@ -15,6 +15,7 @@ import asyncio
 import json
 import os
 import socket
+import stat
 import struct
 import time
 from collections.abc import Callable
@@ -23,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from barkspider.core.errors import BarkspiderError, JobError
+from barkspider.engine.folder import SOCKET
 
-SOCKET = "control.sock"
 COMMANDS = ("status", "pause", "go_on", "stop", "add", "write_tables")
 LONGEST = 1 << 20  # bytes of a line: thousands of URLs
 _CLIENTS = 16  # at once: people and their scripts
@@ -199,6 +200,8 @@ def _connect(folder: Path, timeout: float) -> socket.socket | None:
     try:
         descriptor = _open_folder(folder)
         try:
+            if not stat.S_ISSOCK(os.stat(SOCKET, dir_fd=descriptor, follow_symlinks=False).st_mode):
+                raise ConnectionRefusedError  # a link, perhaps to the socket of another crawl
             connection.connect(_name(descriptor))
         finally:
             os.close(descriptor)

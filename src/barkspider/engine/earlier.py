@@ -45,12 +45,12 @@ class EarlierPages:
 
         What was found unchanged later counts as such an answer: it has the same version and the same header.
         """
-        lines = [parse_line(line) for line in self._lines(f"{key_of(url)} ".encode())]
-        pages = [line for line in lines if line["url"] == url and line["status"].startswith("2")]
-        if not pages:
-            return None
-        newest = max(pages, key=lambda line: (line["timestamp"], line["filename"], int(line["offset"])))
         try:
+            lines = [parse_line(line) for line in self._lines(f"{key_of(url)} ".encode())]
+            pages = [line for line in lines if line["url"] == url and line["status"].startswith("2")]
+            if not pages:
+                return None
+            newest = max(pages, key=lambda line: (line["timestamp"], line["filename"], int(line["offset"])))
             return _earlier(read_capture(self._env, self._archive, newest))
         except (StorageError, KeyError):  # its file was moved away, or others wrote it
             return None

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from barkspider.core.credentials import OURS
 from barkspider.core.settings import Settings
 from barkspider.fetch import REDIRECTS, Fetcher, Resolution, Response
 from barkspider.frontier.robots.rules import MOST_REDIRECTS, is_unreachable
@@ -48,6 +49,14 @@ class Explanation:
             return ""
         return _target(self.response)
 
+    @property
+    def request(self) -> str:
+        """What was sent, without what only the user and the server are to know."""
+        if self.response is None:
+            return ""
+        lines = self.response.request.decode("latin-1").split("\r\n")
+        return "\r\n".join([lines[0], *map(_without_secret, lines[1:])])
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         found: dict[str, Any] = {
@@ -63,7 +72,7 @@ class Explanation:
         return found | {
             "detail": exchange.detail,
             "address": self.response.address,
-            "request": self.response.request.decode("latin-1"),
+            "request": self.request,
             "status": exchange.status,
             "headers": [
                 [name.decode("latin-1"), value.decode("latin-1")] for name, value in exchange.headers
@@ -119,6 +128,14 @@ async def _robots(fetcher: Fetcher, url: str, address: str, settings: Settings) 
     return RobotsVerdict(
         where, exchange.outcome, exchange.detail, not refusal, refusal, rules.crawl_delay, rules.sitemaps
     )
+
+
+def _without_secret(line: str) -> str:
+    """A header of a request; of those that a user gave, and of cookies, the name alone."""
+    name, colon, _ = line.partition(":")
+    if not colon or (name.lower() in OURS and name.lower() != "cookie"):
+        return line
+    return f"{name}: (not shown)"
 
 
 def _target(response: Response) -> str:

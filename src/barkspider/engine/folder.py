@@ -2,14 +2,62 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from barkspider.core.errors import JobError
 
-SETTINGS = "settings.toml"
+SETTINGS, SOCKET, LOG = "settings.toml", "control.sock", "log.jsonl"
+_LINE = 1 << 20  # bytes of an event; the largest has statistics, a few kilobytes
 
 
 def check_job(path: Path) -> None:
-    """Raise `JobError` for a folder that is not that of a crawl."""
+    """Raise `JobError` for a folder that is not that of a crawl, and for one in which anything leads out of it.
+
+    Whoever made the folder may have put a link where a job has a file, or a pipe that blocks its reader: what a job
+    holds are files and folders.
+    """
     if not (path / SETTINGS).is_file():
         raise JobError(f"{path} is not the folder of a crawl; name one that `barkspider crawl` made")
+    folders = [str(path)]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    elif not entry.is_file(follow_symlinks=False):
+                        _check_other(path, entry)
+        except FileNotFoundError:
+            continue  # a crawl that runs removes some
+        except OSError as error:
+            raise JobError(f"cannot look into {error.filename}: {error.strerror}") from error
+
+
+def events(path: Path) -> Iterator[dict[str, Any]]:
+    """The events in the log of a job; lines that a killed crawl did not finish, or others wrote, are left out."""
+    try:
+        with (path / LOG).open("rb") as lines:
+            while line := lines.readline(_LINE):
+                try:
+                    event = json.loads(line)
+                except (ValueError, RecursionError):
+                    continue
+                if isinstance(event, dict) and isinstance(event.get("event"), str):
+                    yield event
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise JobError(f"cannot read {path / LOG}: {error.strerror}") from error
+
+
+def _check_other(job: Path, entry: os.DirEntry[str]) -> None:
+    if entry.is_symlink():
+        raise JobError(
+            f"{entry.path} is a link, which may lead anywhere: put what it stands for in its place, if you trust it"
+        )
+    if Path(entry.path) != job / SOCKET:
+        raise JobError(f"{entry.path} is neither a file nor a folder; a job has none such: remove it")

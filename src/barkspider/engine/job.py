@@ -10,18 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from barkspider.core.errors import JobError, StorageError
-from barkspider.core.load import change_settings, dump_settings, holds_secrets, load_settings, replace
+from barkspider.core.load import replace
 from barkspider.core.settings import Settings
 from barkspider.engine.checkpoint import check_format
-from barkspider.engine.folder import SETTINGS, check_job
+from barkspider.engine.folder import LOG, SETTINGS, check_job
 from barkspider.engine.preflight import check_settings
+from barkspider.engine.trust import take_settings, write_settings
 from barkspider.storage.calls import FolderLock
 from barkspider.storage.env import Env
+from barkspider.url import split
 
-_LOCK, _SEEDS = "job.lock", "seeds.txt"
+_LOCK, SEEDS = "job.lock", "seeds.txt"
 _UNFINISHED = {
-    _SEEDS,
-    f"{_SEEDS}.new",
+    SEEDS,
+    f"{SEEDS}.new",
     f"{SETTINGS}.new",
 }  # beside a lock: a job that was killed while it was made
 
@@ -48,7 +50,7 @@ class Job:
     ) -> None:
         self.path, self.settings, self.env, self._lock = path, settings, env, lock
         self.resumed = resumed
-        self._log = env.append(path / "log.jsonl")
+        self._log = env.append(path / LOG)
         self.archive = path / "archive"
         env.make_folder(self.archive)  # a job may have been killed before it had one
 
@@ -76,34 +78,37 @@ class Job:
             raise JobError(f"{path} is not empty; choose another folder with --job")
         if not settings.seed:  # a random one, so that no page can aim at collisions of keys
             settings = replace(settings, {"seed": secrets.randbits(62) + 1})
-        env.write_whole(path / _SEEDS, _lines(seeds))
-        _write_settings(path, settings, env)
+        env.write_whole(path / SEEDS, _lines(seeds))
+        write_settings(env, path, settings)
         return cls(path, settings, env, lock)
 
     @classmethod
-    def open(cls, path: Path, env: Env, options: Iterable[str] = ()) -> Job:
-        """Take up a job that was stopped or killed; `options` change settings, as `a.b=c`."""
+    def open(cls, path: Path, env: Env, options: Iterable[str] = (), *, trust: bool = False) -> Job:
+        """Take up a job that was stopped or killed; `options` change settings, as `a.b=c`.
+
+        What another's settings name beyond the job is refused, unless they are to be trusted (`engine.trust`).
+        """
         check_job(path)
         lock = _locked(path, env)
         try:
+            settings, changed = take_settings(env, path, options, trust)
             check_format(env, path)
-            settings = load_settings(file=path / SETTINGS)
-            changed = change_settings(settings, options)
-            if changed != settings:
-                check_settings(changed)
-                _write_settings(path, changed, env)
-            return cls(path, changed, env, lock, resumed=True)
+            if changed:
+                check_settings(settings)
+                write_settings(env, path, settings)
+            return cls(path, settings, env, lock, resumed=True)
         except BaseException:
             lock.release()
             raise
 
     def seeds(self) -> list[str]:
         """What the user gave so far, as canonical URLs."""
-        return self.env.read(self.path / _SEEDS).decode().split("\n")[:-1]
+        return read_seeds(self.env, self.path)
 
     def add_seeds(self, seeds: Sequence[str]) -> None:
         """Remember further seeds."""
-        with self.env.append(self.path / _SEEDS) as file:
+        self.seeds()  # to a file that is damaged, or gone, nothing is added
+        with self.env.append(self.path / SEEDS) as file:
             file.write(_lines(seeds))
             file.sync()
 
@@ -137,15 +142,27 @@ def hold(path: Path) -> Iterator[None]:
         lock.release()
 
 
+def read_seeds(env: Env, path: Path) -> list[str]:
+    """The seeds of a job, as canonical URLs; `StorageError` for a file of anything else."""
+    file = path / SEEDS
+    try:
+        seeds = env.read(file).decode().split("\n")[:-1]
+    except UnicodeDecodeError as error:
+        raise StorageError(f"{file} is damaged at byte {error.start}: it is not UTF-8 text") from error
+    for number, seed in enumerate(seeds, 1):
+        try:
+            if not seed.startswith(("http://", "https://")) or not split(seed).host:
+                raise ValueError(seed)
+        except ValueError as error:
+            raise StorageError(f"{file} is damaged: line {number} is no URL") from error
+    return seeds
+
+
 def _locked(path: Path, env: Env, *, make: bool = True) -> FolderLock:
     lock = env.lock(path / _LOCK, make=make)
     if lock is None:
         raise JobError(f"{path} is in use by another barkspider; wait for it, or choose another --job")
     return lock
-
-
-def _write_settings(path: Path, settings: Settings, env: Env) -> None:
-    env.write_whole(path / SETTINGS, dump_settings(settings).encode(), private=holds_secrets(settings))
 
 
 def _lines(seeds: Sequence[str]) -> bytes:

@@ -13,13 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from barkspider.core.allotment import names
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.errors import UrlError
+from barkspider.core.events import FetchRobots
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
-from barkspider.url import Domains, Keys, Normaliser, ScopeRules, parse, split
+from barkspider.page.classify import top_level
+from barkspider.url import Domains, Keys, Normaliser, ScopeRules, landing, parse, split
 
-_REMEMBERED = 100_000  # pages whose domains are known when their links come up: 15 MB
 _MOST_DEPTH = 65_535  # what the column of depths holds
 # Style sheets that import others, frames in frames: more than people nest, and less than a trap would.
 _NESTED = 5
@@ -30,7 +32,7 @@ _ASKED_FOR = int(Flag.SEED | Flag.REQUISITE)
 class Links(NamedTuple):
     """URLs that were found together, in scope, with the keys of their hosts and domains: not yet rows of a batch.
 
-    `outside` are those that are not in scope.
+    `outside` are those that are not in scope; `cut` says that there were more than a page may have.
     """
 
     urls: list[bytes]
@@ -41,6 +43,7 @@ class Links(NamedTuple):
     flags: int
     parent: int
     outside: list[str]
+    cut: bool = False
 
 
 class LinkMaker:
@@ -56,17 +59,18 @@ class LinkMaker:
         """`wall` gives the time at which URLs are found, in seconds since 1970; `refused` counts, by reason, the links
         that ended here and never reached the frontier."""
         self._wall = wall
-        domains = self._domains = Domains(settings.url.private_suffixes)
+        domains = self._domains = Domains(settings.url.private_suffixes, names(settings.memory))
         self._normalise = Normaliser(settings.url, domains)
         self._keys = Keys(settings.seed)
+        self._most_bytes = settings.limits.page_link_bytes
         self._from_site = settings.scope.depth_from == "site"
         self._seeds = [self._normalise(seed) for seed in seeds]
         self._scope = ScopeRules(settings.scope, domains, self._seeds)
         self.refused = Counter[str]() if refused is None else refused
         self.extended: list[str] = []  # what redirects of seeds and seeds given later added to the scope
-        self._linking: dict[int, str] = {}  # domains of the last pages that had links, by the pages' keys
+        self._wanted = top_level(settings.page.keep_tlds)
 
-        @lru_cache(maxsize=65536)
+        @lru_cache(names(settings.memory))
         def place(origin: str) -> tuple[int, int, str | None]:
             """The keys of the host and the domain of an origin, and why scope refuses it, if it does."""
             host = split(origin + "/").host
@@ -104,7 +108,7 @@ class LinkMaker:
     def again(self, pages: pa.RecordBatch) -> UrlBatch:
         """Pages to be fetched once more, as the table of pages has them (key, url, depth, parent).
 
-        They were in scope once, and that is not asked again.
+        They were in scope once, and that is not asked again; nor who links to them, since they were kept.
         """
         urls = pages["url"].to_pylist()
         places = [self._place(url[: url.find("/", 8)]) for url in urls]
@@ -114,34 +118,35 @@ class LinkMaker:
             host_key=[host for host, _, _ in places],
             pld_key=[domain for _, domain, _ in places],
             depth=pages["depth"].to_numpy(),
-            flags=int(Flag.AGAIN),
+            flags=int(Flag.AGAIN | Flag.LINKED),
             parent=pages["parent"].to_numpy(),
             found=int(self._wall()),
         )
 
     def links(
-        self, hrefs: Iterable[str], base: str, page: UrlRow, requisites: Sequence[str] = ()
+        self, hrefs: Sequence[str], base: str, page: UrlRow, requisites: Sequence[str] = ()
     ) -> list[Links]:
         """The links of a page without repetitions; `base` is what they are relative to.
 
         `requisites` are what the page needs to be shown: they lie as deep as the page itself, and come first. Only
         exclusions count for them. A requisite of a requisite counts those above it as hops.
         """
-        urls = self._normalise.many(hrefs, parse(base), self.refused)
+        urls, cut = self._normalise.many(hrefs, parse(base), self.refused, self._most_bytes)
         depths = [page.depth + 1] * len(urls)
         if self._from_site:
             here = split(page.url.decode()).host
             depths = [page.depth + 1 if split(url).host == here else 0 for url in urls]
-        self._remember(page)
-        found = [self._in_scope(urls, depths, 0, 0, page.key)]
+        flags = self._recommends(page)
+        found = [self._in_scope(urls, depths, 0, flags, page.key, cut)]
         if requisites:
-            needed = self._normalise.many(requisites, parse(base), self.refused)
+            needed, cut = self._normalise.many(requisites, parse(base), self.refused, self._most_bytes)
             hops = page.hops + 1 if page.flags & Flag.REQUISITE else 0
             if hops > _NESTED:
                 self.refused["nested"] += len(needed)
                 needed = []
             depths = [page.depth] * len(needed)
-            found.insert(0, self._in_scope(needed, depths, hops, int(Flag.REQUISITE), page.key))
+            flags |= int(Flag.REQUISITE)
+            found.insert(0, self._in_scope(needed, depths, hops, flags, page.key, cut))
         return found
 
     def counts(self, page: UrlRow) -> bool:
@@ -182,14 +187,10 @@ class LinkMaker:
         """The pay-level domain of a URL of this crawl."""
         return self._domains.pay_level(split(url).host)
 
-    def source(self, row: UrlRow) -> str:
-        """The domain of the page that linked to a URL; "" for a seed, or if that was too long ago."""
-        return self._linking.get(row.parent, "")
-
-    def _remember(self, page: UrlRow) -> None:
-        self._linking[page.key] = self.domain(page.url.decode())
-        if len(self._linking) > _REMEMBERED:
-            del self._linking[next(iter(self._linking))]
+    def _recommends(self, page: UrlRow) -> int:
+        """The flag of links from a page under the top-level domains that are wanted."""
+        wanted = self._wanted and split(page.url.decode()).host.endswith(self._wanted)
+        return int(Flag.LINKED) if wanted else 0
 
     def redirect(self, location: str, source: UrlRow) -> tuple[UrlRow, bytes] | None:
         """A redirect's target as a row and exactly as written, or None when it is out of bounds."""
@@ -199,7 +200,7 @@ class LinkMaker:
         except UrlError as error:
             self.refused[error.reason] += 1
             return None
-        flags = int((source.flags & (Flag.SEED | Flag.REQUISITE)) | Flag.REDIRECT)
+        flags = int((source.flags & (Flag.SEED | Flag.REQUISITE | Flag.LINKED)) | Flag.REDIRECT)
         found = self._in_scope([url], [source.depth], min(source.hops + 1, 255), flags, source.key)
         if not found.urls:
             return None
@@ -208,13 +209,26 @@ class LinkMaker:
         exact = str(written.with_fragment(None).with_username("").with_password(None))
         return self.batch([found]).rows()[0], exact.encode()
 
+    def robots_at(self, location: str, asked: FetchRobots) -> str:
+        """Where a robots.txt sends us; "" if that is nowhere, or nowhere that the user would let us go."""
+        target = landing(location, asked.url)
+        return "" if target and self._scope.bars(target, asked.origin) else target
+
     def extend(self, url: str) -> None:
         """Take a site into scope: a seed leads there, or it is a seed itself."""
         self._scope.extend(url)
         self._place.cache_clear()
         self.extended.append(url)
 
-    def _in_scope(self, urls: list[str], depths: list[int], hops: int, flags: int, parent: int = 0) -> Links:
+    def _in_scope(
+        self,
+        urls: list[str],
+        depths: list[int],
+        hops: int,
+        flags: int,
+        parent: int = 0,
+        cut: bool = False,
+    ) -> Links:
         """The URLs that are in scope, and the others."""
         scope = self._scope
         # The links of a page lie at a few origins: what depends on these alone is found once for each.
@@ -245,7 +259,7 @@ class LinkMaker:
         hosts, domains = [known[place][0] for place in places], [known[place][1] for place in places]
         if deepest > _MOST_DEPTH:
             depths = [min(depth, _MOST_DEPTH) for depth in depths]
-        return Links(texts, hosts, domains, depths, hops, flags, parent, outside)
+        return Links(texts, hosts, domains, depths, hops, flags, parent, outside, cut)
 
 
 def _column(parts: Iterable[list[int]], count: int) -> npt.NDArray[np.uint64]:

@@ -4,7 +4,8 @@
           ▲                                                                                    │
           └────────────────────── outcomes ◄─ tables ◄─ journal ◄─ WARC bytes ◄────────────────┘
 
-Only this room knows the order of the stages. Everything here runs on one asyncio loop.
+Only this room knows the order of the stages. Everything here runs on one asyncio loop, and nothing should hold it for
+longer than a tenth of a second (`watch`).
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Self
 
+from barkspider.core.allotment import fit_memory
 from barkspider.core.clock import Clock, SystemClock
-from barkspider.core.errors import StorageError
-from barkspider.core.events import Instruction, Seeds
+from barkspider.core.errors import ShortMemoryError, StorageError, is_shortage
+from barkspider.core.events import Instruction, RobotsFetched, Seeds
+from barkspider.core.units import format_size
 from barkspider.engine.checkpointer import Checkpointer
 from barkspider.engine.control import Control
 from barkspider.engine.harvest import Harvest, Reaped
@@ -27,12 +31,14 @@ from barkspider.engine.preflight import canonical_seeds, fit_open_files
 from barkspider.engine.reach import Reach
 from barkspider.engine.recovery import Parts, open_parts
 from barkspider.engine.statistics import Statistics
+from barkspider.engine.watch import Watch
 from barkspider.engine.work import Arrival, internal_error
 from barkspider.fetch import user_agent
 
 _TICK = 1.0  # seconds
-_MOST_LINKS = 100_000  # after which a harvest ends: some ten megabytes of them
-_MOST = 256  # answers read in a row: some tenths of a second at worst, in which no socket is looked at
+# After which a harvest ends, because no socket is looked at before it is applied: answers, links, bytes of robots.txt
+# (whose rules take 90 ns a byte to read), seconds. One more answer takes 50 ms at worst.
+_MOST, _MOST_LINKS, _MOST_RULES, _LONGEST = 256, 20_000, 1 << 16, 0.02
 
 
 class Crawl:
@@ -47,14 +53,16 @@ class Crawl:
         self._tally, self._ledger, self._links = parts.tally, parts.ledger, parts.links
         self._archive, self._worker, self._frontier = parts.archive, parts.worker, parts.frontier
         self.replayed = parts.replayed  # outcomes since the last checkpoint
-        self.fault: StorageError | None = None  # what the disk refused, if that ended the crawl
+        self.fault: StorageError | ShortMemoryError | None = None  # what ended the crawl, if it was no wish
         self._arrived = deque[Arrival | Reaped]()  # filled by tasks, emptied by `_reap`
         self._news = asyncio.Event()
         self._under_way: set[asyncio.Task[None]] = set()
         self._stopped_by = ""
+        self._closing = False
         self._pauses: set[str] = set()  # why nothing is given out
         self._reach = Reach(self._links.seed_hosts() if self._job.resumed else ())
         self._started = self._clock.monotonic()
+        self._watch = Watch(self._log)
         self._checkpointer = Checkpointer(
             self._ledger, self._clock, self._job.settings.checkpoint, self._commit, self._news.set
         )
@@ -62,10 +70,11 @@ class Crawl:
     @classmethod
     def open(cls, job: Job, clock: Clock | None = None) -> Self:
         """Recovers a job that was killed, which takes a moment for each minute since its last checkpoint."""
-        wanted, job.settings = job.settings, fit_open_files(job.settings)
+        fetch, fitted = job.settings.fetch, fit_open_files(job.settings)
+        job.settings = fit_memory(fitted)
         crawl = cls(open_parts(job, clock or SystemClock()))
-        if wanted != job.settings:
-            fetch = job.settings.fetch
+        if fetch != fitted.fetch:
+            fetch = fitted.fetch
             crawl._log("few_open_files", in_flight=fetch.in_flight, idle_connections=fetch.idle_connections)
         if crawl._ledger.is_new:
             crawl._take(Seeds(crawl._links.seeds()))
@@ -82,15 +91,18 @@ class Crawl:
         timer = loop.call_later(limit, self.stop, "time") if limit else None
         control = Control(self._job.path, self._answer)
         await control.start()
+        self._watch.start()
         self._tick()
+        loop.set_exception_handler(self._on_exception)
         try:
             await self._loop()
-        except StorageError as error:
+        except Exception as error:
             self._fail(error)
         finally:
             if timer is not None:
                 timer.cancel()
             self._ticker.cancel()
+            self._watch.stop()
             await self._close()
             await control.close()
         return self._final
@@ -127,7 +139,7 @@ class Crawl:
         return self._tally.statistics(
             self._clock.monotonic() - self._started,
             frontier.counters,
-            frontier.gauges(),
+            frontier.gauges() | {"loop_held": round(1000 * self._watch.longest)},
             self._stopped_by,
             self._reach.problems(),
         )
@@ -149,7 +161,7 @@ class Crawl:
         elif command == "write_tables":
             self._archive.write_rows()
             return {}
-        return {"state": self.state(), **self.statistics().as_dict()}
+        return {"state": self.state(), **self.statistics().as_dict(), **self._frontier.traffic()}
 
     # ── the loop ───────────────────────────────────────────────────────────────────────────────
 
@@ -158,9 +170,7 @@ class Crawl:
         while True:
             instructions, wake = self._bring_in()
             for instruction in instructions:
-                task = asyncio.create_task(self._carry_out(instruction))
-                self._under_way.add(task)
-                task.add_done_callback(self._task_done)
+                self._begin(instruction, partial(self._worker.fetch, instruction))
             if 0 < limits.bytes <= self._tally.bytes:
                 self.stop("bytes")
             if self._frontier.finished() or (self._stopped_by and not self._under_way):
@@ -193,25 +203,37 @@ class Crawl:
     def _reap(self) -> Harvest:
         if not self._arrived:
             return Harvest(self._steady.now(), ())
-        reaped, links = list[Reaped](), 0
-        while self._arrived and len(reaped) < _MOST and links < _MOST_LINKS:
+        reaped, links, rules = list[Reaped](), 0, 0
+        until = self._clock.monotonic() + _LONGEST
+        while self._arrived and len(reaped) < _MOST and links < _MOST_LINKS and rules < _MOST_RULES:
             each = self._read(self._arrived.popleft())
             if each is not None:
                 reaped.append(each)
                 links += sum(len(part.urls) for part in each.links or ())
+                rules += len(each.outcome.body) if isinstance(each.outcome, RobotsFetched) else 0
+            if self._clock.monotonic() > until:
+                break
+        self._watch.doing = None
         self._reach.take(reaped)
         places, tally = self._archive.places(), self._tally.save()
         return Harvest.of(self._steady.now(), reaped, self._links, places, tally)
 
     def _read(self, arrival: Arrival | Reaped) -> Reaped | None:
-        """What came of an instruction; whatever happens, there is one outcome, unless there are pages enough."""
+        """What came of an instruction; whatever happens, there is one outcome, unless there are pages enough, or it
+        comes later, from the thread in which large pages are read."""
         if isinstance(arrival, Reaped):
             return arrival
+        self._watch.doing = arrival.instruction
         try:
+            if not self._closing and self._worker.takes_long(arrival):
+                self._begin(arrival.instruction, partial(self._worker.read_aside, arrival))
+                return None
             return self._worker.read(arrival)
         except StorageError:
             raise
-        except Exception:  # one bad page must not end the crawl; the log keeps what happened
+        except Exception as error:  # one bad page must not end the crawl; the log keeps what happened
+            if is_shortage(error):
+                raise
             self._log_error(arrival.instruction)
             return Reaped(internal_error(arrival.instruction))
 
@@ -250,7 +272,7 @@ class Crawl:
             self._watch_disk()
             for event, details in self._frontier.notices():
                 self._log(event, **details)
-        except StorageError as error:
+        except Exception as error:
             self._fail(error)
         self._ticker = asyncio.get_running_loop().call_later(_TICK, self._tick)
 
@@ -265,22 +287,49 @@ class Crawl:
             self._log("disk_has_room", free=free)
             self.pause(False, "disk")
 
-    def _fail(self, error: StorageError) -> None:
-        self.fault = self.fault or error
-        self.stop("disk")
+    def _fail(self, error: Exception) -> None:
+        """End here, if it is the disk or memory that refused; raise anything else.
+
+        What is in RAM may be half changed: it goes into no checkpoint, the journal has it.
+        """
+        if isinstance(error, StorageError):
+            self.fault = self.fault or error
+            self.stop("disk")
+        elif not is_shortage(error):
+            raise error
+        else:
+            self.fault = self.fault or ShortMemoryError(
+                f"memory has run out, and the crawl has stopped; with more of it, or a smaller `memory` than "
+                f"{format_size(self._job.settings.memory)}, `barkspider resume {self._job.path}` goes on"
+            )
+            self.stop("memory")
+            self.abort()
+
+    def _on_exception(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What a callback of the loop raised, such as that of a socket."""
+        error = context.get("exception")
+        if isinstance(error, Exception) and is_shortage(error):
+            self._fail(error)
+        else:
+            loop.default_exception_handler(context)
 
     def _task_done(self, task: asyncio.Task[None]) -> None:
         self._under_way.discard(task)
         self._news.set()
 
-    async def _carry_out(self, instruction: Instruction) -> None:
+    def _begin(self, instruction: Instruction, work: Callable[[], Awaitable[Arrival]]) -> None:
+        task = asyncio.create_task(self._carry_out(instruction, work))
+        self._under_way.add(task)
+        task.add_done_callback(self._task_done)
+
+    async def _carry_out(self, instruction: Instruction, work: Callable[[], Awaitable[Arrival]]) -> None:
         """Get what an instruction asks for; whatever happens, something arrives."""
         try:
-            arrival = await self._worker.fetch(instruction)
-        except StorageError as error:
-            self._fail(error)
-            return
-        except Exception:
+            arrival = await work()
+        except Exception as error:
+            if isinstance(error, StorageError) or is_shortage(error):
+                self._fail(error)
+                return
             self._log_error(instruction)
             arrival = Arrival(instruction, None)
         self._arrived.append(arrival)
@@ -294,23 +343,34 @@ class Crawl:
         self.abort()
         await asyncio.gather(*self._under_way, return_exceptions=True)
         await self._checkpointer.close()
-        steps = [self._bring_in_rest, self._commit] if self.fault is None else []
-        for step in (*steps, self._archive.close, self._ledger.close, self._frontier.close):
+        checkpoint = (self._bring_in_rest, self._commit)
+        for step in (*checkpoint, self._archive.close, self._ledger.close, self._frontier.close):
+            if step in checkpoint and self.fault is not None:
+                continue
             try:
                 step()
-            except StorageError as error:
-                self.fault = self.fault or error
+            except Exception as error:
+                if self.fault is None:  # or it follows from that
+                    self._fail(error)
         self._final = self.statistics()
         await self._worker.close()
-        with suppress(StorageError):  # a full disk may have no room for this either
+        with suppress(StorageError, MemoryError):  # a full disk may have no room for this either
             why = {"error": str(self.fault)} if self.fault else {}
-            self._log("ended", **self._final.as_dict(), drum=self._frontier.drums(), **why)
+            self._log("ended", **self._final.as_dict(), **self._traffic(), **why)
 
     def _bring_in_rest(self) -> None:
         """Apply what came in after the last step; what was given up is in flight, and will be sent again."""
+        self._closing = True
         self._frontier.hold()
         while self._arrived:
             self._bring_in()
+
+    def _traffic(self) -> dict[str, Any]:
+        """What the frontier moved on disk; nothing when the disk does not say."""
+        try:
+            return self._frontier.traffic()
+        except StorageError:
+            return {}
 
     def _log_error(self, instruction: Instruction) -> None:
         self._log("internal_error", instruction=repr(instruction), trace=traceback.format_exc())

@@ -10,15 +10,16 @@ from dataclasses import replace
 
 from barkspider.core.errors import UrlError, UsageError
 from barkspider.core.settings import Settings
+from barkspider.engine.spare import SPARE
 from barkspider.fetch import Fetcher
 from barkspider.fetch.cookies_file import read_cookies
 from barkspider.frontier.budget.budgets import Budgets
 from barkspider.page import Classifier
 from barkspider.url import Domains, Normaliser, ScopeRules, is_address, split
 
-# Open files beside connections: of DRUMs, Q_W, the archive, the journal, the libraries; and of each queue of BEAST, one
-# to write to and one to read from. Seen: 53 with 6 queues.
-_OTHER_FILES, _FILES_A_QUEUE = 256, 2
+# Open files beside connections: of DRUMs, Q_W, the archive, the journal, the libraries, and two for each queue of BEAST.
+# Seen: 65 with 8 queues and everything switched on. Where more queues leave no room, connections are shed (`spare`).
+_OTHER_FILES, _FILES_A_QUEUE = 96 + SPARE, 2
 _LEAST_CONNECTIONS = 32
 _CHECKED = 20  # seed hosts looked up: enough to meet a mistake, few enough not to wait for
 
@@ -90,21 +91,19 @@ def fit_open_files(settings: Settings) -> Settings:
     Files come first: a connection less is a little slower, but a crawl whose disk has no file left ends.
     """
     fetch = settings.fetch
-    files = _OTHER_FILES + (
-        _FILES_A_QUEUE * settings.budget.max_queues if settings.frontier == "irlbot" else 0
-    )
-    wanted = files + fetch.in_flight + fetch.idle_connections
+    queues = _FILES_A_QUEUE * settings.budget.max_queues if settings.frontier == "irlbot" else 0
+    wanted = _OTHER_FILES + queues + fetch.in_flight + fetch.idle_connections
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY:
         hard = wanted
     if soft != resource.RLIM_INFINITY and soft < wanted:
         soft = min(wanted, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    room = wanted - files if soft == resource.RLIM_INFINITY else soft - files
+    room = (wanted if soft == resource.RLIM_INFINITY else soft) - _OTHER_FILES
     if room < _LEAST_CONNECTIONS:
         raise UsageError(
-            f"the system allows {soft:,} open files, and this crawl needs {files + _LEAST_CONNECTIONS:,} at least: raise "
-            "the limit with `ulimit -n`, or lower budget.max_queues"
+            f"the system allows {soft:,} open files, and a crawl needs {_OTHER_FILES + _LEAST_CONNECTIONS:,} at least: "
+            "raise the limit with `ulimit -n`"
         )
     if room >= fetch.in_flight + fetch.idle_connections:
         return settings

@@ -11,16 +11,16 @@ from barkspider.core.clock import Clock
 from barkspider.core.events import FetchPage, FetchRobots, PageFetched, Redirect, RobotsFetched
 from barkspider.core.records import Flag
 from barkspider.core.settings import Settings
+from barkspider.engine.contents import Content, Contents
 from barkspider.engine.earlier import Earlier
 from barkspider.engine.harvest import Reaped
 from barkspider.engine.links import LinkMaker, Links
 from barkspider.engine.statistics import Tally
-from barkspider.fetch import REDIRECTS, STALE, TEMPORARY, Response, retry_after
-from barkspider.page import Candidate, Classifier, Page, PageReader, Verdict, sniff
-from barkspider.url import Keys, landing, split
+from barkspider.fetch import OURS, REDIRECTS, TEMPORARY, Response, retry_after
+from barkspider.page import Candidate, Classifier, Verdict
+from barkspider.url import split
 
 _LOGGED = 100  # pages on which a classifier failed that the log names: the table `errors` has them all
-_HTML = frozenset(("text/html", "application/xhtml+xml"))
 
 
 def max_age(cache_control: Iterable[str]) -> float | None:
@@ -40,8 +40,12 @@ def max_age(cache_control: Iterable[str]) -> float | None:
     return min(ages, default=None)
 
 
-class _Content(NamedTuple):
-    """What reading a page has shown, what was decided about it, its links, if these count, and the texts of links."""
+# A seed is recommended by who gave it.
+_LINKED = int(Flag.LINKED | Flag.SEED)
+
+
+class _Judged(NamedTuple):
+    """What is known of a page, what was decided about it, its links, if these count, and the texts of links."""
 
     facts: Facts
     verdict: Verdict
@@ -55,6 +59,7 @@ class Reader:
     def __init__(
         self,
         settings: Settings,
+        contents: Contents,
         links: LinkMaker,
         archive: ArchiveWriter,
         clock: Clock,
@@ -62,14 +67,19 @@ class Reader:
         log: Callable[..., None] = lambda *_, **__: None,
     ) -> None:
         """`log` takes the time, the name and the details of an event."""
-        self._settings, self._links, self._clock, self._tally = settings, links, clock, tally
-        self._archive, self._log = archive, log
-        self._keys = Keys(settings.seed)
-        self._page_reader = PageReader(settings.page, settings.agent.name, settings.limits.page_links)
+        self._links, self._clock, self._tally = links, clock, tally
+        self._archive, self._log, self._contents = archive, log, contents
         self._classifier = Classifier(settings.page)
 
-    def page(self, asked: FetchPage, response: Response, earlier: Earlier | None = None) -> Reaped:
-        """How the fetch of a page ended; `earlier` is what is stored of it, for the request to ask for a newer version."""
+    def page(
+        self,
+        asked: FetchPage,
+        response: Response,
+        earlier: Earlier | None = None,
+        content: Content | None = None,
+    ) -> Reaped:
+        """How the fetch of a page ended; `earlier` is what is stored of it, for the request to ask for a newer version,
+        `content` what is in it, if that is known."""
         exchange, seconds = response.exchange, response.exchange.timing.first_byte
         if exchange.failure:
             return self._no_answer(asked, response)
@@ -81,7 +91,8 @@ class Reader:
             note = self._archive.describe_page(asked.row, fetched, stored, UNCHANGED, Facts())
             return Reaped(PageFetched(asked, 304, seconds=seconds, cookies=response.cookies), None, [note])
         if 200 <= exchange.status < 300:
-            return self._success(asked, response, fetched, earlier.original if earlier else None)
+            content = content or self._contents.read(response)
+            return self._success(asked, response, fetched, content, earlier.original if earlier else None)
         location = ""
         if exchange.status in REDIRECTS:
             location = exchange.header(b"location")
@@ -106,21 +117,25 @@ class Reader:
         return Reaped(outcome, None, [note])
 
     def _success(
-        self, asked: FetchPage, response: Response, fetched: Fetched, original: Original | None
+        self,
+        asked: FetchPage,
+        response: Response,
+        fetched: Fetched,
+        content: Content,
+        original: Original | None,
     ) -> Reaped:
         exchange = response.exchange
         self._tally.pages += 1
-        facts, verdict, links, anchors = self._read(asked, response)
-        counts = self._settings.limits.site_duplicates and not asked.row.flags & Flag.AGAIN
+        facts, verdict, links, anchors = self._judge(asked, content)
         outcome = PageFetched(
             asked,
             exchange.status,
-            digest=self._keys.of(response.body) if counts else 0,
+            digest=0 if asked.row.flags & Flag.AGAIN else content.digest,
             seconds=exchange.timing.first_byte,
             cookies=response.cookies,
         )
         notes = []
-        if not response.decoded:
+        if not content.decoded:
             notes.append(self._error(asked, "undecoded"))
         if verdict.error:
             self._note_failure(asked, verdict.error)
@@ -131,6 +146,7 @@ class Reader:
             self._tally.rejected[verdict.reason] += 1
             return Reaped(outcome, links, notes)
         stored = self._archive.keep_page(fetched, original)
+        facts = facts._replace(body=response.body if response.decoded else None)
         notes.append(self._archive.describe_page(asked.row, fetched, stored, exchange.outcome, facts))
         if links is not None:
             outside = [url for part in links for url in part.outside]
@@ -142,7 +158,7 @@ class Reader:
         """How the fetch of a robots.txt ended."""
         exchange, seconds = response.exchange, response.exchange.timing.first_byte
         if exchange.failure:
-            stale = exchange.failure == STALE
+            stale = exchange.failure in OURS
             outcome = RobotsFetched(asked, 0, stale=stale, seconds=seconds, cookies=response.cookies)
             if outcome.stale:
                 return Reaped(outcome)
@@ -159,7 +175,7 @@ class Reader:
             asked,
             exchange.status,
             response.body,
-            landing(location, asked.url) if location else "",
+            self._links.robots_at(location, asked) if location else "",
             retry_after(exchange, self._clock.wall()),
             max_age=max_age(exchange.all_headers(b"cache-control")),
             seconds=seconds,
@@ -173,7 +189,7 @@ class Reader:
             asked,
             failure=failure,
             temporary=failure in TEMPORARY,
-            stale=failure == STALE,
+            stale=failure in OURS,
             seconds=response.exchange.timing.first_byte,
             cookies=response.cookies,
         )
@@ -183,37 +199,24 @@ class Reader:
         row, url = asked.row, asked.row.url.decode()
         return error_note(self._clock.wall(), "page", outcome, split(url).host, url, row.key, row.tries)
 
-    def _read(self, asked: FetchPage, response: Response) -> _Content:
-        exchange, body, url = response.exchange, response.body, asked.row.url.decode()
-        content_type = exchange.header(b"content-type") or None
-        media_type = sniff(content_type, body)
-        page = Page([], url, "")
-        if media_type in _HTML:
-            page = self._page_reader.read(
-                body,
-                content_type,
-                url,
-                "\n".join(exchange.all_headers(b"x-robots-tag")) or None,
-                exchange.header(b"content-language") or None,
-            )
-        elif media_type == "text/css" and self._settings.page.requisites:
-            page = self._page_reader.read_style(body, content_type, url)
+    def _judge(self, asked: FetchPage, content: Content) -> _Judged:
+        page, url = content.page, asked.row.url.decode()
         language = page.detected_language or page.language
         verdict = self._classifier.judge(
             Candidate(
                 url,
                 self._links.domain(url),
-                media_type,
+                content.media_type,
                 page.charset,
                 page.title,
                 language,
                 len(page.links),
-                lambda: self._page_reader.text(body, content_type) if media_type in _HTML else "",
+                content.text,
             ),
-            self._links.source(asked.row),
+            bool(asked.row.flags & _LINKED),
         )
         facts = Facts(
-            media_type,
+            content.media_type,
             page.charset,
             language,
             page.title,
@@ -222,16 +225,20 @@ class Reader:
             page.links_cut,
             page.body_cut,
         )
-        followed = page.links if page.follow and verdict.follow and self._links.counts(asked.row) else []
+        follows = page.follow and verdict.follow and self._links.counts(asked.row)
+        followed = page.links if follows else []
         # A page that asks not to be followed is shown all the same; one that is not kept is not.
         needed = page.requisites if verdict.keep else []
+        if page.too_long and follows:
+            self._links.refused["too_long"] += page.too_long
         if not (followed or needed):
-            return _Content(facts, verdict, None, {})
+            return _Judged(facts, verdict, None, {})
         self._tally.links += len(followed) + len(needed)
         links = self._links.links(followed, page.base, asked.row, needed)
         urls = [url for part in links for url in part.urls]
         anchors = self._links.anchors(page.anchors, page.base) if page.anchors else {}
-        return _Content(facts._replace(links=urls), verdict, links, anchors)
+        cut = page.links_cut or any(part.cut for part in links)
+        return _Judged(facts._replace(links=urls, links_cut=cut), verdict, links, anchors)
 
     def _note_failure(self, asked: FetchPage, error: str) -> None:
         """A function of the user's failed on a page: it is counted, and the first ones are in the log."""

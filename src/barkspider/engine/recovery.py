@@ -22,6 +22,7 @@ from barkspider.engine.statistics import Tally
 from barkspider.engine.work import Worker
 from barkspider.fetch import user_agent
 from barkspider.frontier import open_frontier
+from barkspider.storage.store.manifest import restoring
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,11 @@ class Parts:
 
 def open_parts(job: Job, clock: Clock) -> Parts:
     """Make the parts of a crawl and bring them to where the job was; a moment for each minute since its checkpoint."""
+    with restoring(job.path):
+        return _open_parts(job, clock)
+
+
+def _open_parts(job: Job, clock: Clock) -> Parts:
     settings, tally, steady = job.settings, Tally(), SteadyClock(clock)
     ledger = Ledger(job.env, job.path)
     links = LinkMaker(settings, job.seeds(), clock.wall, tally.out_of_scope)

@@ -1,11 +1,20 @@
 """Fetching old pages again: they are written to the journal of a stopped job, for the next run to begin with.
 
-    table of pages ─► those whose newest exchange is old, or was cut ─► journal ─► resume ─► a request for each
+    table of pages ─► those whose newest answer is old, and of a kind ─► journal ─► resume ─► a request for each
 
-Requests are conditional, but for pages that were cut: that these are still valid is of no use.
+| kind of the newest answer | asked for again |
+| --- | --- |
+| a page, whole or found unchanged | when it is old |
+| temporary: 429, or 5xx | when it is old |
+| cut: only a part of a page | when it is old, or with `cut` |
+| missed: 404, and the answer before it was another, or there was none | when it is old, or with `gone` |
+| gone: 410, or 404 twice in a row | with `gone` |
 
-JOB/recrawl.json remembers which pages were asked for last: while some may still be queued, they are not asked for
-once more.
+Redirects and the other answers of 4xx are not asked for again. Requests are conditional where a page is stored whole: that
+a part of one is still valid is of no use.
+
+JOB/recrawl.json remembers from before when answers were asked for last: while some may still be queued, they are not asked
+for once more.
 """
 
 from __future__ import annotations
@@ -13,6 +22,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -25,22 +35,33 @@ from barkspider.engine.adding import write_seeds
 from barkspider.engine.checkpoint import JOURNAL, Checkpoint
 from barkspider.engine.job import Job
 from barkspider.engine.links import LinkMaker
+from barkspider.storage.env import Env
 from barkspider.storage.store.journal import Journal
 
-_LAST = "recrawl.json"
+LAST = "recrawl.json"
 _PART = 1_000_000  # rows of the table whose keys are looked at together
 _ROWS = 4_096  # in a record of the journal: half a megabyte
 
 _OLD = """
     SELECT key, url, depth, coalesce(parent, 0) AS parent FROM stored_pages
-    JOIN (SELECT key, max(fetch_time) AS newest FROM stored_pages WHERE key % {parts} = {part} GROUP BY key)
-    USING (key)
-    WHERE key % {parts} = {part} AND fetch_time = newest
-        AND newest >= TIMESTAMP '{since}' AND newest < TIMESTAMP '{before}'
-        AND ({chosen})
+    JOIN (
+        SELECT key, max(fetch_time) AS newest, max_by(fetch_status, fetch_time, 2)[2] AS status_before
+        FROM stored_pages WHERE key % {parts} = {part} GROUP BY key
+    ) USING (key)
+    WHERE key % {parts} = {part} AND fetch_time = newest AND newest < TIMESTAMP '{before}' AND ({chosen})
 """
-_WHOLE = "outcome = 'unchanged' OR outcome = 'ok' AND fetch_status BETWEEN 200 AND 299"
-_CUT = "content_truncated IS NOT NULL AND fetch_status BETWEEN 200 AND 299"
+_KINDS = {
+    "whole": "outcome = 'unchanged' OR outcome = 'ok' AND fetch_status BETWEEN 200 AND 299",
+    "temporary": "fetch_status >= 500 OR fetch_status = 429",
+    "cut": "content_truncated IS NOT NULL AND fetch_status BETWEEN 200 AND 299",
+    "missed": "fetch_status = 404 AND status_before IS DISTINCT FROM 404",
+    "gone": "fetch_status = 410 OR fetch_status = 404 AND status_before = 404",
+}
+_ORDERS = {  # as recrawl.json calls them
+    "before": ("whole", "temporary", "cut", "missed"),
+    "cut": ("cut",),
+    "gone": ("missed", "gone"),
+}
 
 
 class Again(NamedTuple):
@@ -50,11 +71,11 @@ class Again(NamedTuple):
     unfinished: bool
 
 
-def fetch_again(job: Job, before: float, cut: bool = False) -> Again:
-    """Have the pages of a job fetched again whose newest exchange is from before a time, in seconds since 1970.
+def fetch_again(job: Job, before: float, cut: bool = False, gone: bool = False) -> Again:
+    """Have the pages of a job fetched again whose newest answer is from before a time, in seconds since 1970.
 
-    They are those that are whole, or those that were `cut`. This process holds the job; a `Crawl` of it, or `resume` later, does the fetching. Raises `UsageError` when the
-    job has all the pages that it may have.
+    With `cut` or `gone`, only these. This process holds the job; a `Crawl` of it, or `resume` later, does the
+    fetching. Raises `UsageError` when the job has all the pages that it may have.
     """
     counters, more = _checkpoint(job)
     limit = job.settings.limits.pages
@@ -63,20 +84,30 @@ def fetch_again(job: Job, before: float, cut: bool = False) -> Again:
             f"{job.path} has the {limit:,} pages that it may have; allow more with --set limits.pages=0"
         )
     asked = _last(job) if more or counters.queued + counters.deferred + counters.in_flight else {}
-    unfinished, name = bool(asked), "cut" if cut else "before"
-    since = asked.get(name, 0.0)
-    asked[name] = max(before, since)
-    job.env.write_whole(job.path / _LAST, json.dumps(asked).encode())
+    unfinished = bool(asked)
+    orders = [name for name, given in (("cut", cut), ("gone", gone)) if given] or ["before"]
+    chosen = _chosen(orders, asked)
+    asked |= {name: max(before, asked.get(name, 0.0)) for name in orders}
+    job.env.write_whole(job.path / LAST, json.dumps(asked).encode())
     count = 0
 
     def make(links: LinkMaker) -> Iterator[UrlBatch]:
         nonlocal count
-        for pages in _old_pages(job, since, before, _CUT if cut else _WHOLE):
+        for pages in _old_pages(job, before, chosen):
             count += len(pages)
             yield links.again(pages)
 
     write_seeds(job, make)
     return Again(count, unfinished)
+
+
+def _chosen(orders: list[str], asked: dict[str, float]) -> str:
+    """Which newest answers these orders mean: of their kinds, and not of those that some order has asked for already."""
+    parts = []
+    for kind in dict.fromkeys(kind for name in orders for kind in _ORDERS[name]):
+        since = max(asked.get(name, 0.0) for name, kinds in _ORDERS.items() if kind in kinds)
+        parts.append(f"newest >= TIMESTAMP '{_sql_time(since)}' AND ({_KINDS[kind]})")
+    return " OR ".join(parts)
 
 
 def _checkpoint(job: Job) -> tuple[Counters, bool]:
@@ -88,27 +119,31 @@ def _checkpoint(job: Job) -> tuple[Counters, bool]:
 
 
 def _last(job: Job) -> dict[str, float]:
-    """From before when pages were asked for last: whole ones (`before`) and others (`cut`), if they ever were."""
-    if _LAST not in job.env.list(job.path):
+    """From before when answers were asked for last, by the order that asked for them."""
+    if LAST not in job.env.list(job.path):
         return {}
+    return read_last(job.env, job.path)
+
+
+def read_last(env: Env, folder: Path) -> dict[str, float]:
+    """What JOB/recrawl.json says; `StorageError` when that is damaged."""
     try:
-        return {name: float(time) for name, time in json.loads(job.env.read(job.path / _LAST)).items()}
-    except (ValueError, AttributeError, TypeError) as error:
-        raise StorageError(
-            f"{job.path / _LAST} is damaged; remove it to fetch all old pages again"
-        ) from error
+        found = {name: float(time) for name, time in json.loads(env.read(folder / LAST)).items()}
+        for time in found.values():
+            _sql_time(time)
+    except (ValueError, AttributeError, TypeError, OverflowError, RecursionError, OSError) as error:
+        raise StorageError(f"{folder / LAST} is damaged; remove it to fetch all old pages again") from error
+    return found
 
 
-def _old_pages(job: Job, since: float, before: float, chosen: str) -> Iterator[pa.RecordBatch]:
+def _old_pages(job: Job, before: float, chosen: str) -> Iterator[pa.RecordBatch]:
     """key, url, depth and parent of pages, some thousands at a time. As columns, of a million at most at once."""
     from barkspider.archive.views import ask  # here: it loads DuckDB
 
     rows = sum(len(batch) for batch in open_table(job.env, job.archive, "pages").batches(["depth"]))
     parts = rows // _PART + 1
     for part in range(parts):
-        sql = _OLD.format(
-            parts=parts, part=part, since=_sql_time(since), before=_sql_time(before), chosen=chosen
-        )
+        sql = _OLD.format(parts=parts, part=part, before=_sql_time(before), chosen=chosen)
         yield from ask(job.env, job.archive, sql).to_batches(_ROWS)
 
 

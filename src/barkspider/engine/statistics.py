@@ -31,7 +31,8 @@ class Statistics:
     `out_of_scope` counts links that never became URLs of this crawl, `robots_failed` requests for a robots.txt
     that were not answered or answered with an error, `rejected` pages that a classifier did not keep, all by
     reason; `classifier_errors` pages on which one's own failed, which are kept. `unchanged` of the pages were fetched again and have not changed. `problems` are the last ones that this run
-    had in reaching hosts, the newest last.
+    had in reaching hosts, the newest last. `gauges` are how things stand; `loop_held` among them is the longest time, in
+    milliseconds, for which this run looked at no socket.
     """
 
     seconds: float
@@ -85,7 +86,8 @@ class Tally:
     def save(self) -> dict[str, Any]:
         """For the journal and the checkpoints."""
         numbers = {name: getattr(self, name) for name in _NUMBERS}
-        return numbers | {name: dict(getattr(self, name)) for name in _REASONS}
+        reasons = {name: dict(getattr(self, name)) for name in _REASONS}
+        return numbers | reasons | {"cpu_seconds": round(time.process_time() - self._cpu, 3)}
 
     def load(self, saved: Mapping[str, Any]) -> None:
         """Take what `save` gave; what a later version counts begins at 0."""
@@ -93,6 +95,7 @@ class Tally:
             setattr(self, name, int(saved.get(name, 0)))
         for name in _REASONS:
             getattr(self, name).update(saved.get(name, {}))
+        self._cpu -= float(saved.get("cpu_seconds", 0.0))  # that of earlier runs counts as well
 
     def statistics(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
@@ -16,16 +16,17 @@ from barkspider.archive import Record, WarcFile, open_table, warc_files
 from barkspider.archive.captures import captures, read_capture, whole_response
 from barkspider.archive.schemas import SCHEMAS
 from barkspider.core.errors import StorageError, UrlError, UsageError
-from barkspider.core.load import load_settings
 from barkspider.core.settings import Page as PageSettings
 from barkspider.core.settings import Settings
-from barkspider.engine.folder import SETTINGS, check_job
+from barkspider.engine.folder import check_job
 from barkspider.engine.redirecting import ERRORS, PAGES, redirecting, renamed
+from barkspider.engine.trust import read_settings
 from barkspider.fetch.decoding import decode as unpack
 from barkspider.fetch.message import read_whole
 from barkspider.page import Page, PageReader, find_charset, is_html
 from barkspider.page.charset import decode
 from barkspider.storage.env import Env
+from barkspider.storage.store.manifest import MANIFEST, read_manifest
 from barkspider.url import Domains, Keys, Normaliser, parse
 
 
@@ -105,7 +106,7 @@ class StoredJob:
     @cached_property
     def settings(self) -> Settings:
         """The settings that the crawl was given."""
-        return load_settings(file=self.path / SETTINGS)
+        return read_settings(self._env, self.path)
 
     def query(self, sql: str) -> pa.Table:
         """The answer to a SELECT over pages, links, domains, robots, errors and duplicates."""
@@ -156,6 +157,14 @@ class StoredJob:
                     if record.kind in ("response", "revisit"):
                         yield self._page(record)
 
+    def write_wacz(self, output: Path) -> dict[str, int]:
+        """Pack what the crawl last committed into a WACZ file; how many WARC files, captures and pages that is."""
+        from barkspider.archive.wacz import write_wacz
+
+        known = (self.path / MANIFEST).exists()
+        state = read_manifest(self._env, self.path)[1].get("kept") if known else None
+        return write_wacz(self._env, self.archive, state, output, title=self.path.absolute().name)
+
     def captures(self, url: str) -> list[dict[str, Any]]:
         """What the index says of a URL, oldest first; the URL may be written in any way."""
         return captures(self._env, self.archive, self._canonical(url))
@@ -200,10 +209,16 @@ class StoredJob:
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers]
         packed = ",".join(value for name, value in headers if name.lower() == "content-encoding")
         limits = self.settings.fetch
-        body, _ = unpack(answer.body, packed, replace(limits, max_decoded=max(limits.max_decoded, len(raw))))
+        body, _ = unpack(answer.body, packed, limits, max(limits.max_decoded, len(raw)))
+        try:
+            time = datetime.fromisoformat(record.header["warc-date"])
+        except (KeyError, ValueError) as error:
+            raise StorageError(
+                f"the record of {record.url} in {self.archive} is damaged: it has no date"
+            ) from error
         return StoredPage(
             record.url,
-            datetime.fromisoformat(record.header["warc-date"]),
+            time,
             answer.status,
             headers,
             body,

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from barkspider.archive import open_table
 from barkspider.archive.schemas import DIGESTS
 from barkspider.archive.verify import DAMAGE, Checked, Problem, verify_archive
-from barkspider.core.errors import JobError, StorageError
+from barkspider.core.errors import BarkspiderError, StorageError
 from barkspider.engine.checkpoint import JOURNAL, Checkpoint
-from barkspider.engine.folder import SETTINGS
+from barkspider.engine.folder import SETTINGS, check_job
+from barkspider.engine.job import SEEDS, read_seeds
+from barkspider.engine.recrawl import LAST, read_last
+from barkspider.engine.trust import read_settings
 from barkspider.storage.env import Env
-from barkspider.storage.store.manifest import MANIFEST
+from barkspider.storage.store.manifest import MANIFEST, restoring
 from barkspider.storage.store.verify import verify_journal, verify_store
 
 
@@ -25,25 +27,41 @@ def verify_job(path: Path | str, checked: Checked | None = None) -> Iterator[Pro
     What a crash has left and `resume` will mend is *recoverable*, no damage.
     """
     env, folder, checked = Env(), Path(path), checked or Checked()
-    if SETTINGS not in env.list(folder):
-        raise JobError(f"{folder} is not the folder of a crawl; name one that `barkspider crawl` made")
+    check_job(folder)
+    yield from _check_texts(env, folder)
     damaged = set()
     for fault in verify_store(env, folder):
         if fault.kind == DAMAGE:
             damaged.add(fault.file)
         yield Problem(*fault)
     if MANIFEST not in damaged:  # without it nobody knows where the journal begins
-        checkpoint = Checkpoint.read(env, folder)
-        if checkpoint is not None:
-            checked.files += checkpoint.files
-            if not damaged:
-                yield from _check_counters(env, folder, checkpoint)
-        for fault in verify_journal(env, folder / JOURNAL, checkpoint.progress.sequence if checkpoint else 0):
-            yield Problem(*fault)
+        try:
+            checkpoint = Checkpoint.read(env, folder)
+        except StorageError as error:
+            yield Problem(DAMAGE, MANIFEST, str(error))
+        else:
+            if checkpoint is not None:
+                checked.files += checkpoint.files
+                if not damaged:
+                    yield from _check_counters(env, folder, checkpoint)
+            applied = checkpoint.progress.sequence if checkpoint else 0
+            for fault in verify_journal(env, folder / JOURNAL, applied):
+                yield Problem(*fault)
     archive = folder / "archive"
     for fault in verify_store(env, archive / DIGESTS):
         yield Problem(fault.kind, f"{DIGESTS}/{fault.file}", fault.what)
     yield from verify_archive(env, archive, checked)
+
+
+def _check_texts(env: Env, folder: Path) -> Iterator[Problem]:
+    """The files that a person might read."""
+    names, checks = env.list(folder), {SETTINGS: read_settings, SEEDS: read_seeds, LAST: read_last}
+    for name, read in checks.items():
+        if name != LAST or LAST in names:  # most jobs have none
+            try:
+                read(env, folder)
+            except BarkspiderError as error:
+                yield Problem(DAMAGE, name, str(error))
 
 
 def _check_counters(env: Env, folder: Path, checkpoint: Checkpoint) -> Iterator[Problem]:
@@ -64,9 +82,10 @@ def _check_counters(env: Env, folder: Path, checkpoint: Checkpoint) -> Iterator[
             status = batch["fetch_status"]
             page = pc.and_(pc.greater_equal(status, 200), pc.less(status, 300))
             kept += pc.sum(pc.or_(page, pc.equal(batch["outcome"], "unchanged"))).as_py() or 0
-    except (StorageError, pa.ArrowException, OSError):
+    except StorageError:
         return  # `verify_archive` says which file it is
-    rejected = sum(checkpoint.progress.tally.get("rejected", {}).values())
+    with restoring(folder):
+        rejected = sum(checkpoint.progress.tally.get("rejected", {}).values())
     if counters.pages != kept + rejected:
         what = f"counts {counters.pages} pages; the table of pages has {kept}, and {rejected} were rejected"
         yield Problem(DAMAGE, file, what)

@@ -16,12 +16,13 @@ reads one response, `repair` puts right what only browsers read, `decoding` take
 from barkspider.fetch.addresses import AddressRules
 from barkspider.fetch.cookies import CookieJar
 from barkspider.fetch.dns import Resolution
-from barkspider.fetch.exchange import REDIRECTS, STALE, TEMPORARY, Exchange, Timing
+from barkspider.fetch.exchange import OURS, REDIRECTS, STALE, TEMPORARY, Exchange, Timing
 from barkspider.fetch.fetcher import Fetcher, Response
 from barkspider.fetch.headers import Validators, retry_after, user_agent
 from barkspider.fetch.message import read_whole
 
 __all__ = [
+    "OURS",
     "REDIRECTS",
     "STALE",
     "TEMPORARY",

@@ -11,22 +11,26 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import os
 import socket
 import ssl
+import termios
 from collections.abc import Callable
 from time import monotonic
 from typing import NamedTuple
 
 from barkspider.core.settings import Fetch
 from barkspider.fetch.deadlines import Deadlines
-from barkspider.fetch.exchange import Exchange, Timing
+from barkspider.fetch.exchange import NO_FILES, Exchange, Timing
 from barkspider.fetch.intake import Intake
 from barkspider.fetch.message import Message
-from barkspider.fetch.poll import ENDED, Poller
+from barkspider.fetch.poll import ENDED, READABLE, Poller
 from barkspider.fetch.proxy import Proxy, ProxyError
 
 _PIECE = 64 * 1024  # the most that one look at a socket reads: a millisecond of parsing at worst
+_OUT_OF = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)  # what the system has none left of
+_NONE = bytes(4)  # bytes that can be read, as the system counts them
 _STREAM = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
 _NOT_YET = (ssl.SSLWantReadError, ssl.SSLWantWriteError, BlockingIOError, InterruptedError)
 
@@ -63,6 +67,7 @@ class Connection:
         "_connected",
         "_deadline",
         "_done",
+        "_early",
         "_first",
         "_handshake",
         "_last",
@@ -80,8 +85,8 @@ class Connection:
         "_target",
         "_watched",
         "_window_size",
+        "held",
         "idle",
-        "started",
     )
 
     def __init__(self, shared: Shared, target: Target) -> None:
@@ -94,27 +99,44 @@ class Connection:
         self._watched = float("inf")  # when the wheel will look at us
         self._deadline = self._last = 0.0
         self._paused = 0.0
+        self._early = (
+            False  # whether the peer spoke before it was spoken to: what follows may be late by one answer
+        )
         self._window_size = 0
+        self.held = 0  # what the message takes; the intake counts it
         self.idle = False
-        self.started = 0.0
 
-    @property
-    def open(self) -> bool:
-        """Whether the connection can still carry an exchange."""
-        return self._socket is not None
+    def is_quiet(self) -> bool:
+        """Whether this idle connection can carry another exchange; if not, it is closed.
+
+        It cannot when the peer has said anything by now: that would be taken for the answer.
+        """
+        if self._socket is None:
+            return False
+        if isinstance(self._socket, ssl.SSLSocket):
+            try:
+                self._socket.recv(1)  # which also takes in what TLS has to say for itself
+            except _NOT_YET:
+                return True
+            except OSError:
+                pass
+        elif fcntl.ioctl(self._number, termios.FIONREAD, _NONE) == _NONE:
+            return True
+        self.close()
+        return False
 
     def exchange(self, request: bytes, any_type: bool = True) -> asyncio.Future[Exchange]:
         """Send a request, connecting first if need be; the future never fails, it ends with an `Exchange`."""
         settings, done = self._shared.settings, self._shared.loop.create_future()
         self._done, self._message = done, Message(settings, any_type)
         self._outgoing = request
-        self.started = self._began = self._connected = self._secured = self._sent = monotonic()
+        self._began = self._connected = self._secured = self._sent = monotonic()
         self._first = 0.0
         self._received = 0
-        self._last = self.started + settings.timeout
+        self._last = self._began + settings.timeout
         self.idle = False
         if self._socket is None:
-            self._await_until("timeout_connect", self.started + settings.connect_timeout)
+            self._await_until("timeout_connect", self._began + settings.connect_timeout)
             self._connect()
         else:
             self._send_request()
@@ -124,11 +146,16 @@ class Connection:
         """Hang up. An exchange that is under way is given up: its future is left as it is."""
         if self._done is not None:
             self._done = None
-            self._shared.intake.gave_back(self, self._received)
+            self._shared.intake.ended(self)
         closing, self._socket = self._socket, None
         if closing is not None:
             self._shared.poller.forget(self._number)
             closing.close()
+
+    def give_up(self) -> None:
+        """End, as if there had been no file handle, unless something was received."""
+        if self._done is not None and not self._received:
+            self._fail(NO_FILES, "the disk needs the file handles")
 
     # ── steps: each is called when the socket is ready ─────────────────────────────────────────
 
@@ -136,6 +163,8 @@ class Connection:
         address, port = self._target.address, self._target.port
         if self._target.proxy is not None:
             address, port = self._target.proxy[1], self._target.proxy[0].port
+        if self._shared.poller.is_full:
+            return self._fail(NO_FILES, "the disk needs the file handles")
         try:
             opened = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, _STREAM)
             self._socket = opened
@@ -145,8 +174,7 @@ class Connection:
             self._number = opened.fileno()
             self._shared.poller.watch(self._number, self)
         except OSError as error:
-            handles = error.errno in (errno.EMFILE, errno.ENFILE)
-            self._fail("no_file_handles" if handles else "connect_failed", str(error))
+            return self._fail(NO_FILES if error.errno in _OUT_OF else "connect_failed", str(error))
 
     def ready(self, events: int) -> None:
         """Called by the poller."""
@@ -157,6 +185,7 @@ class Connection:
         if events & ENDED:
             code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
             return self._fail("connect_failed", os.strerror(code) if code else "closed at once")
+        self._early = bool(events & READABLE)
         self._connected = self._secured = monotonic()
         if self._target.proxy is not None:
             self._handshake = self._target.proxy[0].handshake(self._target.address, self._target.port)
@@ -217,7 +246,7 @@ class Connection:
         self._sent = monotonic()
         self._await_until("timeout_headers", self._sent + self._shared.settings.header_timeout)
         self._step = Connection._on_writable
-        self._on_writable(0)
+        self._on_writable(READABLE if self._early else 0)  # what came early is told only once
 
     def _on_writable(self, events: int) -> None:
         """Send what is left of the request; the answer may come before all of it is gone."""
@@ -263,13 +292,14 @@ class Connection:
             return False
         if not self._first:
             self._first = monotonic()
-        shared.intake.took(size)
         self._received += size
-        speaking = self._message.speaking
-        if self._message.feed(shared.buffer[:size]):
+        message = self._message
+        speaking, over = message.speaking, message.feed(shared.buffer[:size])
+        shared.intake.took(self, size, message.held)
+        if over:
             self._finish()
             return False
-        if self._message.speaking and not speaking:
+        if message.speaking and not speaking:
             self._begin_body()
         return size == _PIECE or bool(events & ENDED) or self._target.tls is not None
 
@@ -280,8 +310,9 @@ class Connection:
         self._watched = float("inf")
         if self._done is None:
             return None
-        if self._paused or now < self._deadline:
-            again = max(self._deadline, now + 1.0) if self._paused else self._deadline
+        waits = self._paused and (now < self._last or self._shared.intake.is_limited)
+        if waits or now < self._deadline:
+            again = max(self._deadline, now + 1.0) if waits else self._deadline
             self._watched = again
             return again
         if not self._message.speaking:
@@ -298,19 +329,24 @@ class Connection:
         self._finish()
         return None
 
-    def resume(self, within: float | None) -> None:
-        """Called by the intake: read on. What was waited for us counts for no deadline."""
-        now = monotonic()
-        waited, self._paused = now - self._paused, 0.0
+    def resume(self) -> None:
+        """Called by the intake: read on.
+
+        That it waited makes no message slow; but the whole fetch waits for a bandwidth alone, not for memory that others
+        hold.
+        """
+        waited, self._paused = monotonic() - self._paused, 0.0
         if self._done is None:
             return
-        self._deadline += waited
-        self._last += waited
-        if within is not None:
-            self._last = min(self._last, now + within)
-            self._deadline = min(self._deadline, self._last)
-            self._watch()
+        if self._shared.intake.is_limited:
+            self._last += waited
+        self._deadline = min(self._deadline + waited, self._last)
         self._on_readable(ENDED)  # whether the peer has closed meanwhile is not known: read to the end
+
+    def cut(self) -> None:
+        """Called by the intake: others need the memory."""
+        self._message.stop("memory", "timeout_headers", "too slow for the memory it took")
+        self._finish()
 
     def _begin_body(self) -> None:
         self._window_size = self._received
@@ -341,11 +377,13 @@ class Connection:
         assert done is not None
         message = self._message
         now = monotonic()
-        self._shared.intake.gave_back(self, self._received)
-        self.idle = message.keep_alive and not self._outgoing and self._socket is not None
+        claim = self._shared.intake.ended(self)
+        spoken = not self._outgoing and not self._early
+        self.idle = message.keep_alive and spoken and self._socket is not None
         if not self.idle:
             self.close()
         result = message.exchange()
+        result.claim = claim
         first = self._first or now
         result.timing = Timing(
             self._connected - self._began, self._secured - self._connected, first - self._sent, now - first

@@ -25,6 +25,7 @@ _DELIMITERS = re.compile(r"[\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?![0-9])")
 _DAY = re.compile(r"([0-9]{1,2})(?![0-9])")
 _YEAR = re.compile(r"([0-9]{2,4})(?![0-9])")
+_SITE_COST = 300  # bytes that Python takes for a site beside its cookies
 _LONGEST_ATTRIBUTE = 1024  # what is longer is passed over (RFC 6265bis, section 5.6)
 
 
@@ -64,7 +65,8 @@ class CookieJar:
     """The cookies of the sites that were used last; `now` is always seconds since 1970.
 
     A site is a pay-level domain, and no cookie leaves the site that set it. A site's cookies are in the order
-    in which they were first set. Lives on the loop's thread.
+    in which they were first set, and packed as a line of a snapshot, so that the bytes that count are those that are
+    there. Sites that the user has given cookies for are not forgotten. Lives on the loop's thread.
 
     >>> from barkspider.url import split
     >>> jar = CookieJar(Cookies(), Domains(private=True))
@@ -77,15 +79,18 @@ class CookieJar:
     def __init__(self, settings: Cookies, domains: Domains) -> None:
         self._settings = settings
         self._domains = domains
-        self._sites: OrderedDict[str, list[Cookie]] = OrderedDict()
-        self._saved: dict[str, bytes] = {}  # sites as `save` wrote them, unless their cookies changed since
+        self._sites: OrderedDict[str, bytes] = OrderedDict()
+        self._given: set[str] = set()  # sites for which the user has cookies
+        self._size = 0  # bytes of all sites
 
     def header(self, parts: Parts, now: float) -> str:
         """What the Cookie header for a URL says; "" means to send none."""
-        site = self._domains.pay_level(parts.host)
-        cookies = self._sites.get(site)
-        if cookies is None:
+        if not self._sites:
             return ""
+        site = self._domains.pay_level(parts.host)
+        if site not in self._sites:
+            return ""
+        cookies = self._cookies(site)
         self._sites.move_to_end(site)
         path = parts.target.partition("?")[0]
         fitting = [cookie for cookie in cookies if cookie.is_for(parts, path, now)]
@@ -100,7 +105,7 @@ class CookieJar:
         if not values or not self._settings.enabled:
             return ()
         site = self._domains.pay_level(parts.host)
-        cookies = self._sites.get(site, [])
+        cookies = self._cookies(site)
         taken = []
         for value in values[: self._settings.set_per_response]:
             text = value.decode("latin-1") if isinstance(value, bytes) else value
@@ -120,16 +125,14 @@ class CookieJar:
         """Put cookies of the user's own into the jar, in the place of those that sites have set."""
         for cookie in cookies:
             site = self._domains.pay_level(cookie.domain)
-            known = self._sites.get(site, [])
+            known = self._cookies(site)
             _store(known, cookie, safe=True)
+            self._given.add(site)
             self._put(site, known)
 
     def save(self) -> bytes:
-        """All cookies, for `load`. What did not change since the last time costs next to nothing."""
-        for site, cookies in self._sites.items():
-            if site not in self._saved:
-                self._saved[site] = json.dumps([site, cookies]).encode()
-        return b"\n".join(self._saved[site] for site in self._sites)
+        """All cookies, for `load`."""
+        return b"\n".join(self._sites.values())
 
     def load(self, saved: bytes) -> None:
         """Take back what `save` gave.
@@ -145,23 +148,37 @@ class CookieJar:
             site, cookies = json.loads(line)
             self._put(site, [Cookie(*cookie) for cookie in cookies])
 
+    def _cookies(self, site: str) -> list[Cookie]:
+        line = self._sites.get(site)
+        return [Cookie(*cookie) for cookie in json.loads(line)[1]] if line else []
+
     def _put(self, site: str, cookies: list[Cookie]) -> None:
-        """Remember the cookies of the site that was used last, and forget another if there are too many."""
-        self._saved.pop(site, None)
+        """Remember the cookies of the site that was used last, and forget others if there are too many."""
+        self._drop(site)
         if not cookies:
-            self._sites.pop(site, None)
             return
-        self._sites[site] = cookies
-        self._sites.move_to_end(site)
-        if len(self._sites) > self._settings.sites:
-            oldest, _ = self._sites.popitem(last=False)
-            self._saved.pop(oldest, None)
+        line = json.dumps([site, cookies], separators=(",", ":")).encode()
+        self._sites[site] = line
+        self._size += len(line) + _SITE_COST
+        while self._size > self._settings.memory or len(self._sites) > self._settings.sites:
+            oldest = next((each for each in self._sites if each not in self._given), None)
+            if oldest is None:
+                break
+            self._drop(oldest)
+
+    def _drop(self, site: str) -> None:
+        line = self._sites.pop(site, None)
+        if line is not None:
+            self._size -= len(line) + _SITE_COST
 
     def validate(self) -> None:
         """Check the invariants; for tests."""
-        assert len(self._sites) <= self._settings.sites
-        assert self._saved.keys() <= self._sites.keys()
-        for site, cookies in self._sites.items():
+        assert len(self._sites) <= self._settings.sites + len(self._given)
+        given = sum(len(self._sites.get(site, b"")) + _SITE_COST for site in self._given)
+        assert self._size <= self._settings.memory + given
+        assert self._size == sum(len(line) + _SITE_COST for line in self._sites.values())
+        for site in self._sites:
+            cookies = self._cookies(site)
             assert 0 < len(cookies) <= self._settings.per_site
             assert sum(cookie.size for cookie in cookies) <= self._settings.site_size
             assert len({(cookie.name, cookie.domain, cookie.path) for cookie in cookies}) == len(cookies)

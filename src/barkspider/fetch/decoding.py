@@ -25,43 +25,43 @@ class DecodingError(Exception):
     """A body that is not packed as its header says. Raised and caught inside `fetch`."""
 
 
-def decode(body: bytes, encodings: str, limits: Fetch) -> tuple[bytes, bool]:
-    """A body without its encodings, at most `max_decoded` bytes, and whether all of it is there.
+def decode(body: bytes, encodings: str, limits: Fetch, most: int) -> tuple[bytes, bool]:
+    """A body without its encodings, at most `most` bytes, and whether all of it is there.
 
     `encodings` is the Content-Encoding header. A body that is not packed as it says, is packed more often
     than `max_encodings` or in a way that is not known, is given as it came and counts as incomplete; one that
     only its own checksum calls wrong is unpacked, and counts as incomplete, too.
 
-    >>> decode(zlib.compress(b"text " * 100), "deflate", Fetch()) == (b"text " * 100, True)
+    >>> decode(zlib.compress(b"text " * 100), "deflate", Fetch(), most=1000) == (b"text " * 100, True)
     True
-    >>> decode(b"plain", "gzip", Fetch())
-    (b'plain', False)
+    >>> decode(b"plain", "gzip", Fetch(), most=1000), decode(zlib.compress(b"text"), "deflate", Fetch(), most=2)
+    ((b'plain', False), (b'te', False))
     """
     names = [name for part in encodings.lower().split(",") if (name := part.strip()) not in ("", "identity")]
     if not names:
-        return body, True
+        return body[:most], len(body) <= most
     if len(names) > limits.max_encodings or not all(name in _DECODERS for name in names):
-        return body, False
+        return body[:most], False
     unpacked, whole = body, True
     for name in reversed(names):  # the last one named was put on last
         try:
-            unpacked, ended = _DECODERS[name](unpacked, limits)
+            unpacked, ended = _DECODERS[name](unpacked, most, limits)
         except DecodingError:
-            return body, False
+            return body[:most], False
         whole = whole and ended
     if not unpacked and not whole:
-        return body, False
+        return body[:most], False
     return unpacked, whole
 
 
-def _gzip(data: bytes, limits: Fetch) -> tuple[bytes, bool]:
-    return _inflate(data, limits.max_decoded, 31)
+def _gzip(data: bytes, most: int, _limits: Fetch) -> tuple[bytes, bool]:
+    return _inflate(data, most, 31)
 
 
-def _deflate(data: bytes, limits: Fetch) -> tuple[bytes, bool]:
+def _deflate(data: bytes, most: int, _limits: Fetch) -> tuple[bytes, bool]:
     # The standard means zlib's format; some servers send the bare stream, as old browsers took both.
     bare = len(data) < 2 or (data[0] & 0x0F) != 8 or int.from_bytes(data[:2], "big") % 31
-    return _inflate(data, limits.max_decoded, -15 if bare else 15)
+    return _inflate(data, most, -15 if bare else 15)
 
 
 def _inflate(data: bytes, most: int, window: int) -> tuple[bytes, bool]:
@@ -112,9 +112,9 @@ def _gzip_header(data: bytes) -> int:
     return end + (flags & 2)  # a checksum of two bytes
 
 
-def _brotli(data: bytes, limits: Fetch) -> tuple[bytes, bool]:
+def _brotli(data: bytes, most: int, _limits: Fetch) -> tuple[bytes, bool]:
     unpacker = brotli.Decompressor()
-    pieces, size, most = [], 0, limits.max_decoded
+    pieces, size = [], 0
     try:
         for start in range(0, len(data), _PIECE):
             piece = unpacker.process(data[start : start + _PIECE], output_buffer_limit=most - size)
@@ -127,11 +127,11 @@ def _brotli(data: bytes, limits: Fetch) -> tuple[bytes, bool]:
     return b"".join(pieces)[:most], unpacker.is_finished() and size <= most
 
 
-def _zstd(data: bytes, limits: Fetch) -> tuple[bytes, bool]:
+def _zstd(data: bytes, most: int, limits: Fetch) -> tuple[bytes, bool]:
     unpacker = zstandard.ZstdDecompressor(max_window_size=limits.max_window)
     try:
         reader = unpacker.stream_reader(data, read_across_frames=True)
-        unpacked: bytes = reader.read(limits.max_decoded)
+        unpacked: bytes = reader.read(most)
         if reader.read(1):
             return unpacked, False
         # The reader does not tell an end from a cut. Now that the size is known, a second pass is safe.
@@ -146,8 +146,9 @@ def _zstd(data: bytes, limits: Fetch) -> tuple[bytes, bool]:
     return unpacked, False
 
 
-# A decoder takes packed bytes and limits; it gives the unpacked bytes and whether the stream ended.
-_DECODERS: dict[str, Callable[[bytes, Fetch], tuple[bytes, bool]]] = {
+# A decoder takes packed bytes, how many it may give at most, and limits; it gives the unpacked bytes and whether the
+# stream ended.
+_DECODERS: dict[str, Callable[[bytes, int, Fetch], tuple[bytes, bool]]] = {
     "gzip": _gzip,
     "x-gzip": _gzip,
     "deflate": _deflate,

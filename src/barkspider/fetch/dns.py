@@ -3,7 +3,8 @@
     host ─► address literal? ─► remembered? ─► being asked? ─► c-ares: A, AAAA ─► address rules ─► remembered
 
 What comes out has passed the address rules; a name with public and private addresses keeps the public
-ones only. Names go out as plain queries, for which c-ares reads neither /etc/hosts nor search domains:
+ones only, as far as they are among the first 32 of an answer: one that hides a public address behind so many private
+ones wants something other than to be visited. Names go out as plain queries, for which c-ares reads neither /etc/hosts nor search domains:
 `foo` is asked as `foo.` and nothing else.
 """
 
@@ -15,6 +16,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 
 import aiodns
 import pycares
@@ -28,8 +30,10 @@ _NO_NAME = {ARES_ENOTFOUND, ARES_ENODATA, ARES_EBADNAME}
 _KINDS = {"prefer4": ("A", "AAAA"), "prefer6": ("AAAA", "A"), "4": ("A",), "6": ("AAAA",)}
 # c-ares would end a name at a NUL, unescape a backslash, and ask for the root when nothing is left.
 _ASKABLE = re.compile(r"[\x21-\x5b\x5d-\x7e]{1,253}(?<!\.)")
-# Nobody tries more, and an answer over TCP may list four thousand.
-_MOST_ADDRESSES = 8
+# Nobody tries more, and an answer over TCP may list four thousand, each of which takes 30 µs to judge.
+_MOST_ADDRESSES, _MOST_JUDGED = 8, 32
+# Of one answer: aliases come first, and a chain of these is short.
+_MOST_RECORDS = 64
 # To one channel of c-ares: 13 MB of answers that we remember anyway.
 _MOST_QUERIES = 10_000
 
@@ -133,7 +137,7 @@ class Resolver:
         error = "dns_no_name"
         for kind in _KINDS[self._settings.family]:
             try:
-                answer = (await self._query(name, kind)).answer
+                answer = (await self._query(name, kind)).answer[:_MOST_RECORDS]
             except DNSError as failure:
                 code = failure.args[0]
                 if code not in _NO_NAME:
@@ -179,10 +183,10 @@ class Resolver:
             await channel.queries.close()
 
     def _judge(self, addresses: list[str], ttl: float) -> Resolution:
-        refusals = {address: self._rules.refusal(address) for address in addresses}
-        allowed = tuple(address for address, refusal in refusals.items() if not refusal)
+        judged = islice(dict.fromkeys(addresses), _MOST_JUDGED)
+        allowed = tuple(islice((each for each in judged if not self._rules.refusal(each)), _MOST_ADDRESSES))
         ttl = min(max(ttl, self._settings.min_ttl), self._settings.max_ttl)
-        return Resolution(allowed[:_MOST_ADDRESSES], "" if allowed else refusals[addresses[0]], ttl)
+        return Resolution(allowed, "" if allowed else self._rules.refusal(addresses[0]), ttl)
 
     def _nothing(self, error: str) -> Resolution:
         failed = error == "dns_failure"

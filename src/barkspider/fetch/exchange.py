@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 STALE = "stale_connection"  # an idle connection died before it carried a request
+NO_FILES = "no_file_handles"  # the system had none left for a connection
+OURS = frozenset({STALE, NO_FILES})  # nothing was learnt about the server: to be asked again, and no failure
 # What another try may cure. Everything else is the same tomorrow.
 TEMPORARY = frozenset(
     {
@@ -14,13 +16,12 @@ TEMPORARY = frozenset(
         "timeout_headers",
         "connect_failed",
         "disconnected",
-        "no_file_handles",
         "proxy_error",
     }
 )
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # Our words for why a body was cut, in those of WARC-Truncated.
-_WARC_WORDS = {"rate": "time", "parse": "time"}
+_WARC_WORDS = {"rate": "time", "parse": "time", "memory": "unspecified"}
 
 
 class Timing(NamedTuple):
@@ -51,7 +52,8 @@ class Exchange:
 
     and `detail` says more for people. `head` and `payload` are the exact bytes of the answer, `body` is the
     payload without chunk lines. `cut` says why a body is not whole: length, time (the deadline of
-    the fetch), rate (slower than the least), parse (too costly), disconnect. `repaired` names what was put right
+    the fetch), rate (slower than the least), parse (too costly), memory (large and slow while it was short),
+    disconnect. `claim` counts its memory for as long as it is kept. `repaired` names what was put right
     in an answer that no strict parser reads (docs/http.md); `headers` are those that came out.
     """
 
@@ -65,6 +67,7 @@ class Exchange:
     cut: str = ""
     repaired: str = ""
     timing: Timing = _NO_TIME
+    claim: object = field(default=None, repr=False, compare=False)
 
     @property
     def outcome(self) -> str:
@@ -85,7 +88,7 @@ class Exchange:
 
     @property
     def truncated(self) -> str:
-        """Why the body is not whole in the words of WARC-Truncated (length, time, disconnect), or ""."""
+        """Why the body is not whole in the words of WARC-Truncated (length, time, disconnect, unspecified), or ""."""
         return _WARC_WORDS.get(self.cut, self.cut)
 
     def header(self, name: bytes) -> str:
@@ -97,4 +100,9 @@ class Exchange:
 
     def all_headers(self, name: bytes) -> list[str]:
         """Every header of this (lower-case) name."""
-        return [value.decode("latin-1").strip() for key, value in self.headers if key.lower() == name]
+        size = len(name)
+        return [
+            value.decode("latin-1").strip()
+            for key, value in self.headers
+            if len(key) == size and key.lower() == name
+        ]

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import sys
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from barkspider.core.errors import SettingsError
-from barkspider.core.settings import Network, Settings
+from barkspider.core.settings import Fetch, Network, Settings
 from barkspider.fetch.addresses import AddressRules
 from barkspider.fetch.connection import Connection, Shared, Target
 from barkspider.fetch.cookies import CookieJar
 from barkspider.fetch.cookies_file import read_cookies
 from barkspider.fetch.decoding import decode
 from barkspider.fetch.dns import Resolution, Resolver
-from barkspider.fetch.exchange import REDIRECTS, STALE, Exchange
+from barkspider.fetch.exchange import NO_FILES, REDIRECTS, STALE, Exchange
 from barkspider.fetch.headers import Validators, common_headers, own_headers, request_bytes
 from barkspider.fetch.intake import Intake, local_hour
 from barkspider.fetch.poll import Poller
@@ -24,14 +25,19 @@ from barkspider.fetch.proxy import Proxy
 from barkspider.url import Domains, Parts, origin, split
 
 _ANYWHERE = Network(allow=("0.0.0.0/0", "::/0"))
-_MEMORY_SHARE = 8  # messages being received may take so small a part of `memory`
+_MEMORY_SHARE = 8  # messages that nobody has read yet may take so small a part of `memory`
+# Seconds until another try where there was no file handle, and until others may have the place in flight.
+_NO_FILES_PAUSE, _NO_FILES_PATIENCE = 0.25, 10.0
+_LEAST_CONNECTIONS = 8  # that are never shed
+_SCARCE = 60.0  # seconds until as many connections as before may be tried
+_Key = tuple[str, str, int, str]  # scheme, host, port, address
 
 
 @dataclass(slots=True)
 class Response:
     """The end of one fetch: the exchange, what was sent, and the body without its encodings.
 
-    `decoded` says whether the encodings came off whole; if not, `body` is as far as they did, or as sent.
+    These come off when the body is first looked at, up to `most` bytes, or as many as `limits` allow.
     `cookies` are the values of Set-Cookie that were taken.
     """
 
@@ -39,9 +45,37 @@ class Response:
     address: str
     request: bytes
     exchange: Exchange
-    body: bytes
-    decoded: bool
+    limits: Fetch
+    most: int | None = None
     cookies: tuple[str, ...] = ()
+    _unpacked: tuple[bytes, bool] | None = field(default=None, repr=False)
+
+    @property
+    def body(self) -> bytes:
+        """The body, as far as its encodings came off, or as sent."""
+        return self._beginning()[0]
+
+    @property
+    def decoded(self) -> bool:
+        """Whether the encodings came off whole."""
+        return self._beginning()[1]
+
+    def pack(self) -> None:
+        """Forget the body without its encodings until it is looked at again: many may wait to be read."""
+        self._unpacked = None
+
+    def unpack(self, most: int | None = None) -> tuple[bytes, bool]:
+        """The body without its encodings, at most so many bytes of it, and whether that is all. Any thread."""
+        if self.exchange.status in REDIRECTS:  # nobody reads those
+            return self.exchange.body, True
+        if most is None:
+            most = max(self.limits.max_decoded, len(self.exchange.body))
+        return decode(self.exchange.body, self.exchange.header(b"content-encoding"), self.limits, most)
+
+    def _beginning(self) -> tuple[bytes, bool]:
+        if self._unpacked is None:
+            self._unpacked = self.unpack(self.most)
+        return self._unpacked
 
     @property
     def whole(self) -> bool:
@@ -73,7 +107,8 @@ class Fetcher:
         poller = Poller(self._loop)
         intake = Intake(settings.fetch, settings.memory // _MEMORY_SHARE, self._loop, local_hour)
         self._shared = Shared(settings.fetch, self._loop, poller, intake)
-        self._idle: OrderedDict[tuple[str, str, int, str], tuple[Connection, float]] = OrderedDict()
+        self._scarce: asyncio.TimerHandle | None = None
+        self._idle: OrderedDict[_Key, tuple[Connection, float]] = OrderedDict()
 
     def give_cookies(self) -> None:
         """Put the cookies of `cookies.file` into the jar, in the place of others."""
@@ -84,28 +119,50 @@ class Fetcher:
         return await self._resolver.resolve(host)
 
     async def fetch(
-        self, url: str, address: str, validators: Validators | None = None, any_type: bool = True
+        self,
+        url: str,
+        address: str,
+        validators: Validators | None = None,
+        any_type: bool = True,
+        most: int | None = None,
     ) -> Response:
         """GET a canonical URL from exactly this address; never raises for what a server does.
 
         With `validators` of an earlier fetch the server may answer that nothing has changed (304). Unless
-        `any_type`, a body whose type is not among `fetch.types` is left at the headers.
+        `any_type`, a body whose type is not among `fetch.types` is left at the headers. `most` is for `Response`.
         """
         parts = split(url)
         default = 443 if parts.scheme == "https" else 80
         authority = parts.host if parts.port == default else f"{parts.host}:{parts.port}"
         cookie = self.cookies.header(parts, time.time())
-        headers = self._headers + self._own_headers.get(origin(url), "")
+        headers = self._headers + (self._own_headers.get(origin(url), "") if self._own_headers else "")
         request = request_bytes(authority, parts.target, headers, cookie, validators)
         exchange = await self._exchange(parts, address, request, any_type)
         cookies = self.cookies.take(parts, exchange.all_headers(b"set-cookie"), time.time())
-        body, decoded = exchange.body, True
-        if exchange.status not in REDIRECTS:  # nobody reads those
-            body, decoded = decode(body, exchange.header(b"content-encoding"), self._settings)
-        return Response(url, address, request, exchange, body, decoded, cookies)
+        return Response(url, address, request, exchange, self._settings, most, cookies)
+
+    def shed(self, count: int) -> int:
+        """Close so many connections, as file handles are needed for something else: idle ones, then those that were told
+        nothing yet, whose requests wait. Returns how many there may be for the next minute."""
+        poller = self._shared.poller
+        poller.most = max(len(poller) - count, _LEAST_CONNECTIONS)
+        if self._scarce is not None:
+            self._scarce.cancel()
+        self._scarce = self._loop.call_later(_SCARCE, self._forget_scarcity)
+        self._drop_idle(max(len(self._idle) - count, 0))
+        for connection in poller.owners():
+            if len(poller) <= poller.most:
+                break
+            connection.give_up()
+        return poller.most
+
+    def _forget_scarcity(self) -> None:
+        self._shared.poller.most = sys.maxsize
 
     async def aclose(self) -> None:
         """Hang up everywhere."""
+        if self._scarce is not None:
+            self._scarce.cancel()
         self._drop_idle(0)
         self._shared.intake.close()
         self._shared.deadlines.close()
@@ -119,7 +176,7 @@ class Fetcher:
             return Exchange(failure=refusal)
         key = (parts.scheme, parts.host, parts.port, address)
         connection, _ = self._idle.pop(key, (None, 0.0))
-        kept = connection is not None and connection.open
+        kept = connection is not None and connection.is_quiet()
         if connection is None or not kept:
             target = await self._target(parts, address)
             if target is None:
@@ -127,6 +184,12 @@ class Fetcher:
             connection = Connection(self._shared, target)
         try:
             exchange = await connection.exchange(request, any_type)
+            patience = self._loop.time() + _NO_FILES_PATIENCE
+            while exchange.failure == NO_FILES and self._loop.time() < patience:
+                if not self._shared.poller.is_full:  # whoever needs a handle beside us finds some again
+                    self.shed(_LEAST_CONNECTIONS)
+                await asyncio.sleep(_NO_FILES_PAUSE)
+                exchange = await connection.exchange(request, any_type)
         except asyncio.CancelledError:  # the crawl was told to stop at once: leave no open connection behind
             connection.close()
             raise
@@ -134,8 +197,6 @@ class Fetcher:
             # The server may have closed the idle connection before our request came, or upon it: nobody
             # knows, so asking again is for whoever keeps the pauses.
             exchange.failure = STALE
-        elif exchange.failure == "no_file_handles":
-            self._drop_idle(len(self._idle) // 2)
         elif connection.idle and self._settings.idle_connections:
             self._keep(key, connection)
         return exchange
@@ -150,7 +211,7 @@ class Fetcher:
             way = (self._proxy, found.addresses[0])
         return Target(address, self.rules.port(address, parts.port), parts.host.strip("[]"), tls, way)
 
-    def _keep(self, key: tuple[str, str, int, str], connection: Connection) -> None:
+    def _keep(self, key: _Key, connection: Connection) -> None:
         now = self._loop.time()
         self._idle[key] = (connection, now + self._settings.keep_alive)
         while self._idle and next(iter(self._idle.values()))[1] <= now:

@@ -22,8 +22,10 @@ from barkspider.fetch.repair import LooseChunks, repaired_head
 
 _HEAD_END = re.compile(rb"\n\r?\n")  # as browsers find it; the parser insists on CRs
 _HTTP = b"HTTP/"
-_UNWANTED = "unwanted type"
+_UNWANTED, _TOO_MANY = "unwanted type", "too many headers"
 _NOTHING = Exchange()
+# What Python takes beside the bytes as they came: for a piece of them, and for a header.
+_PIECE_COST, _HEADER_COST = 50, 200
 
 
 class Message:
@@ -67,7 +69,7 @@ class Message:
         self._result = Exchange()
         self._head = b""
         self._payload: list[bytes] = []  # what follows the head, as it came
-        self._body: list[bytes] = []  # the same without chunk lines; only if it came in chunks
+        self._body = bytearray()  # the same without chunk lines; only if it came in chunks
         self._left = -1  # bytes of the body still to come; -1: until the connection ends
         self._size = self._body_size = self._interim = self._trailers = 0
         self._parse_time = 0.0
@@ -91,7 +93,15 @@ class Message:
         if not self.over and self._size > self._most():
             # Interim responses, headers, or chunk lines and extensions, beyond all measure.
             self.stop("length", "headers_too_large", f"more than {self._limits.max_header} bytes of headers")
+        if len(self._result.headers) > self._limits.max_headers:
+            self._refuse(_TOO_MANY)
         return self.over
+
+    @property
+    def held(self) -> int:
+        """How much memory it takes."""
+        pieces, headers = len(self._payload), len(self._result.headers)
+        return self._size + len(self._body) + pieces * _PIECE_COST + headers * _HEADER_COST
 
     def _most(self) -> int:
         return self._limits.max_header + (2 * self._limits.max_size if self.speaking else 0)
@@ -205,13 +215,13 @@ class Message:
         """What it came to. The message gives its bytes away: this is its last call."""
         result = self._result
         result.head, result.payload = self._head.lstrip(b"\r\n"), b"".join(self._payload)
-        result.body = b"".join(self._body) if self._chunked else result.payload
+        result.body = bytes(self._body) if self._chunked else result.payload
         result.repaired = "" if result.failure else ", ".join(dict.fromkeys(self._repairs))
         surplus = self._body_size - self._limits.max_size
         if self._chunked and result.cut == "length" and surplus > 0:
             result.body, result.payload = result.body[:-surplus], result.payload[:-surplus]
         # The parser refers back to us: without this a page would stay in memory until the next collection.
-        self._payload, self._body, self._parser, self._result = [], [], None, _NOTHING
+        self._payload, self._body, self._parser, self._result = [], bytearray(), None, _NOTHING
         return result
 
     def _refuse(self, why: str) -> None:
@@ -219,6 +229,8 @@ class Message:
         self._trouble = ""
         if why == _UNWANTED:
             self.stop("", "unwanted_type", self._result.header(b"content-type"))
+        elif why == _TOO_MANY:
+            self.stop("", "headers_too_large", f"more than {self._limits.max_headers} headers")
         else:
             self.stop("", "protocol_error", why)
 
@@ -270,7 +282,7 @@ class Message:
 
     def on_body(self, data: bytes) -> None:
         """A piece of a body that came in chunks; others do not reach the parser."""
-        self._body.append(data)
+        self._body += data
         self._body_size += len(data)
 
     def on_message_complete(self) -> None:
@@ -293,7 +305,14 @@ def read_whole(raw: bytes) -> Exchange:
     """
     most = len(raw) + 1
     message = Message(
-        Fetch(max_size=most, max_header=most, max_trailers=most, max_interim=most, parse_timeout=inf)
+        Fetch(
+            max_size=most,
+            max_header=most,
+            max_headers=most,
+            max_trailers=most,
+            max_interim=most,
+            parse_timeout=inf,
+        )
     )
     if not message.feed(raw):
         message.end()

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import select
+import sys
 from typing import Protocol
 
 # Readable, writable, or closed by the peer; each change is told once.
 _EDGES = select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET
+READABLE = select.EPOLLIN
 ENDED = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 _MOST = 256  # sockets served before the loop gets its turn
 
@@ -25,18 +27,36 @@ class Watched(Protocol):
         """The socket has changed."""
         ...
 
+    def give_up(self) -> None:
+        """Close the socket if nothing was received on it yet."""
+        ...
+
 
 class Poller:
     """The sockets of one loop. `ready` must not raise, and must not open sockets.
 
     (A number of a closed socket may be given to a new one at once: an event of the old one would reach it.)
+    `most` is how many there may be, for `is_full`.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._epoll = select.epoll()
         self._watched: dict[int, Watched] = {}
+        self.most = sys.maxsize
         loop.add_reader(self._epoll.fileno(), self._turn)
+
+    def __len__(self) -> int:
+        return len(self._watched)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether others need the descriptors that further sockets would take."""
+        return len(self._watched) >= self.most
+
+    def owners(self) -> list[Watched]:
+        """Who has a socket, the oldest first."""
+        return list(self._watched.values())
 
     def watch(self, number: int, owner: Watched) -> None:
         """Have `ready` called at every change of a socket, until it is forgotten."""

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.events import (
     FetchPage,
@@ -33,8 +31,11 @@ from barkspider.core.settings import Settings
 from barkspider.frontier.gate import Gate
 from barkspider.frontier.memory import Memory
 from barkspider.frontier.source import Found, Source
-from barkspider.storage.keyset import KeySet
+from barkspider.storage.keyset import RecentKeys
 
+# Pages whose content is remembered, to find others of their site with the same: 10 to 50 MB. A site that shows the same
+# page again and again does so within its next few thousand pages, and after a restart soon enough.
+_CONTENTS = 1_000_000
 _LATE = 5.0  # seconds after which a page under way no longer counts as coming
 
 
@@ -48,7 +49,7 @@ class Driver:
         self._gate, self._source, self._memory = gate, source, memory
         self.counters = gate.counters
         self._ready = gate.ready
-        self._contents = KeySet()  # digests of pages, if duplicates are limited
+        self._contents = RecentKeys(_CONTENTS)  # what sites have shown, if duplicates are limited
         self._given: dict[int, float] = {}  # pages being fetched and since when, if pages are limited
         self._held = self._paused = False
 
@@ -111,9 +112,9 @@ class Driver:
         """Those of its source, and how many hosts are known."""
         return {**self._source.gauges(), "hosts": len(self._ready)}
 
-    def drums(self) -> dict[str, dict[str, int]]:
-        """Those of its source."""
-        return self._source.drums()
+    def traffic(self) -> dict[str, dict[str, Any]]:
+        """That of its source."""
+        return self._source.traffic()
 
     def notices(self) -> list[tuple[str, dict[str, Any]]]:
         """Those of its source."""
@@ -138,7 +139,7 @@ class Driver:
     def prepare(self) -> dict[str, Any]:
         """See `core.events.Structure`: all that is in RAM."""
         self._gate.write_off()
-        return self._memory.write(self._gate, self._contents.keys(), *self._source.save())
+        return self._memory.write(self._gate, *self._source.save())
 
     def committed(self) -> None:
         """See `core.events.Structure`."""
@@ -148,7 +149,6 @@ class Driver:
         """Take back what the last checkpoint has, before anything else is done; the gate knows the time."""
         kept = self._memory.read()
         kept.restore(self._gate)
-        self._contents.add(kept.contents)
         self._source.load(kept.head, kept.arrays)
 
     # ── limits ─────────────────────────────────────────────────────────────────────────────────
@@ -209,8 +209,8 @@ class Driver:
         if not most:
             return Found(page, links)
         host = self._ready.host(page.host_key)
-        if digest:
-            host.duplicates += not self._contents.add(np.array([digest], np.uint64))[0]
+        if digest:  # of this site: a mirror shows what another one has, and is no trap
+            host.duplicates += not self._contents.add(digest ^ page.host_key)
         if host.duplicates < most:
             return Found(page, links)
         inside = links.host_key == page.host_key

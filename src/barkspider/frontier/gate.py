@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from barkspider.core.allotment import at_most
 from barkspider.core.batch import UrlBatch
 from barkspider.core.events import Counters, Trail
 from barkspider.core.records import Flag, UrlRow
@@ -30,10 +31,13 @@ from barkspider.frontier.ready import Ready
 from barkspider.frontier.shares import WAIT, Shares
 from barkspider.frontier.trails import Trails
 from barkspider.storage.env import Env
-from barkspider.url import Keys
 from barkspider.url.partition import slotted
 
-_REMEMBERED_HOSTS = 100_000  # robots.txt and address of hosts with nothing queued: about 80 MB
+_REMEMBERED_HOSTS, _HOST = (
+    100_000,
+    800,
+)  # hosts with nothing queued, and the bytes of one: robots.txt, address
+_REMEMBERED_TRAILS, _TRAIL = 100_000, 200  # redirects on their way through the stages, and the bytes of one
 _BACK_AT_ONCE = 2_000  # URLs that come back from Q_W in one step: some ten milliseconds
 _UNDECIDED = 1.0  # seconds after which a URL is looked at again of which nobody knows whether it may come up
 _DEFERRED = np.uint8(Flag.DEFERRED)  # marks these: among URLs that are admitted it has no meaning
@@ -64,17 +68,11 @@ class Gate:
 
     def __init__(self, settings: Settings, env: Env, folder: Path, state: States) -> None:
         self.counters = Counters()
-        self.ready = Ready(
-            settings.politeness,
-            settings.agent.name,
-            Keys(settings.seed),
-            self.counters,
-            _REMEMBERED_HOSTS,
-            self.put_off,
-        )
+        remembered = at_most(_REMEMBERED_HOSTS, settings.memory, 16, _HOST)
+        self.ready = Ready(settings, self.counters, remembered, self.put_off)
         self.delays = Delays(env, folder, state=state(Delays.name))  # Q_W
         self._off: list[tuple[float, UrlRow]] = []  # on its way to Q_W: rows are written in batches
-        self.trails = Trails()
+        self.trails = Trails(at_most(_REMEMBERED_TRAILS, settings.memory, 64, _TRAIL))
         self.done: Counter[Form] = Counter()
         self.shares = Shares(settings.limits)
         self.now = 0.0
@@ -107,17 +105,14 @@ class Gate:
         """Count URLs, discovered before, that are not to be fetched."""
         self.counters.refused[reason] = self.counters.refused.get(reason, 0) + count
 
-    def put(self, row: UrlRow, now: float, budget: float = 1.0) -> None:
-        """Let a URL wait for its host, unless it is done. It is counted as discovered, and as waiting nowhere.
-
-        `budget` is that of its domain, in multiples of B_0.
-        """
+    def put(self, row: UrlRow, now: float) -> None:
+        """Let a URL wait for its host, unless it is done. It is counted as discovered, and as waiting nowhere."""
         if self.begun and self.done and self._is_done(row):
             self.counters.ahead -= 1
             return  # its trail may be that of another form that waits
         trail = self.trails.pop(row.key)
         if self.begun:
-            self.ready.put(row, now, trail, budget)
+            self.ready.put(row, now, trail)
         else:
             self.put_off(now, row, trail)
 

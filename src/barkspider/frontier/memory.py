@@ -39,11 +39,6 @@ class Kept:
     head: dict[str, Any]
     arrays: dict[str, bytes]
 
-    @property
-    def contents(self) -> npt.NDArray[np.uint64]:
-        """Digests of pages."""
-        return np.frombuffer(self.arrays["contents"], np.uint64)
-
     def restore(self, gate: Gate) -> None:
         """Give a new gate what the earlier one had; its `now` is that of this run.
 
@@ -81,18 +76,17 @@ class Memory:
     def write(
         self,
         gate: Gate,
-        contents: npt.NDArray[np.uint64],
         head: Mapping[str, Any],
         arrays: Mapping[str, Any],
     ) -> dict[str, Any]:
         """Write a new file, durably; the state of a `Structure`. `head` and `arrays` are what the source saved."""
         rows, paces = [], []
         asked: list[Asked] = []
-        trails = Trails()
+        trails = Trails(gate.trails.most)
         trails.load(gate.trails.save())
         for host in gate.ready.hosts():
             entries = list(host.entries())
-            asked += host.robots
+            asked += host.robots + host.errands
             if isinstance(host.flying, Entry):
                 entries.append(host.flying)
             elif host.flying is not None:
@@ -109,7 +103,6 @@ class Memory:
             {
                 "rows": UrlBatch.from_rows(rows).encode(),
                 "trails": trails.save(),
-                "contents": contents,
                 "paces": np.array(paces, _HOST),
                 **{_COUNT + name: _table(counter) for name, counter in _counters(gate).items()},
                 **arrays,

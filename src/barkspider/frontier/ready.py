@@ -2,7 +2,8 @@
 
     put ─► the queue of its host ─ whom `roster` lets us contact ─► take ─► outcome ─► counted, or put off
 
-How long the pauses are is said by `politeness.pauses`, what robots.txt forbids by `robots.origins`: this is where both meet.
+How long the pauses are is said by `politeness.pauses`, who gets a slot by `politeness.slots`, what robots.txt forbids by
+`robots.origins`: this is where they meet.
 
 Only URLs whose turn comes within the horizon of half a minute are kept here. What has to wait longer, because its
 host is parked, has many others queued, or shares a slow server with many, is put off: it comes back when its turn is
@@ -25,17 +26,21 @@ from barkspider.core.events import (
     RobotsFetched,
     Trail,
 )
-from barkspider.core.records import Flag, UrlRow
-from barkspider.core.settings import Politeness
-from barkspider.frontier.politeness.hosts import Asked, Entry, Host, State
-from barkspider.frontier.politeness.pauses import HostPace, Pauses, ServerPace, retry_pause
+from barkspider.core.records import UrlRow
+from barkspider.core.settings import Settings
+from barkspider.frontier.politeness.hosts import Asked, Entry, Host, Server, State
+from barkspider.frontier.politeness.pauses import HostPace, Multiples, Pauses, ServerPace, retry_pause
 from barkspider.frontier.politeness.roster import Roster
+from barkspider.frontier.politeness.slots import Slots, next_cost
 from barkspider.frontier.robots.origins import Learned, Origins
 from barkspider.frontier.robots.rules import is_unreachable
-from barkspider.url import Keys, origin
+from barkspider.url import origin
 
 _HORIZON = 30.0  # seconds; more where a single pause is longer
 _SHORTEST_TURN = 0.01  # seconds that a request takes at least: for guessing when a turn comes
+_PAGES_AN_ERRAND = 16  # requests to a host with pages for each one that another domain sent us for
+_LOOKED_AT = 64  # domains in line for a slot that are looked at in a step: some ten microseconds
+_LOOK_AGAIN = 0.1  # seconds until they are if nothing else happens: what may be used changes with time
 
 
 class Ready:
@@ -47,34 +52,44 @@ class Ready:
 
     def __init__(
         self,
-        politeness: Politeness,
-        agent: str,
-        keys: Keys,
+        settings: Settings,
         counters: Counters,
         remembered_hosts: int,
         put_off: Callable[[float, UrlRow, Trail], None],
     ) -> None:
         """`put_off` is given a URL, no longer counted here, and when it should come back."""
-        self._politeness, self._counters, self._put_off = politeness, counters, put_off
-        self._pauses = Pauses(politeness)
-        self._horizon = max(_HORIZON, 2 * politeness.host_delay)
-        self._roster = Roster(politeness, remembered_hosts)
-        self._origins = Origins(politeness, agent, keys, self._roster)
-        self.under_way = 0  # instructions without an outcome, of every kind
+        self._politeness, self._counters, self._put_off = settings.politeness, counters, put_off
+        self._pauses = Pauses(settings.politeness)
+        self._horizon = max(_HORIZON, 2 * settings.politeness.host_delay)
+        self._slots = Slots(settings.fetch.in_flight)
+        self._lookups = Slots(settings.dns.in_flight)  # of these slots, those for looking up addresses
+        self._roster = Roster(settings.politeness, remembered_hosts)
+        self._origins = Origins(settings, self._roster)
+        self._look_at = math.inf  # when those in line for a slot are looked at again
+
+    @property
+    def under_way(self) -> int:
+        """Instructions without an outcome, of every kind."""
+        return len(self._slots)
 
     # ── what the frontier puts in ──────────────────────────────────────────────────────────────
 
-    def put(self, row: UrlRow, now: float, trail: Trail = (), budget: float = 1.0) -> None:
-        """Queue a URL behind the others of its host, or put it off when its turn is far away.
+    @property
+    def multiples(self) -> Multiples:
+        """The budgets of domains, which shorten delays if the settings let them."""
+        return self._pauses.multiples
 
-        `budget` is what its domain has now, in multiples of B_0; it shortens delays if the settings let it.
-        """
+    def put(self, row: UrlRow, now: float, trail: Trail = ()) -> None:
+        """Queue a URL behind the others of its host, or put it off when its turn is far away."""
         host = self.host(row.host_key)
-        self._pauses.set_budget(host, host.server, row.pld_key, budget)
-        refusal = self._origins.refusal(host, row, now)
-        if refusal:  # at once: nobody has to wait for this
-            self._end(self._counters.refused, refusal)
-            return
+        host.pld = row.pld_key
+        self._pauses.follow_budget(host, host.server, row.pld_key)
+        if self._politeness.obey_robots:
+            url = row.url.decode()
+            refusal = self._origins.refusal(host, host.origin(origin(url)), url, now)
+            if refusal:  # at once: nobody has to wait for this
+                self._end(self._counters.refused, refusal)
+                return
         if host.error and host.next_time > now:
             self._end(self._counters.failed, host.error)
             return
@@ -101,6 +116,13 @@ class Ready:
     def permit(self, name: str, until: float, learned: float, refusal: str, rules: bytes) -> None:
         """What is known elsewhere of an origin's robots.txt, its rules encoded."""
         self._origins.permit(name, until, learned, refusal, rules)
+
+    def locate(self, host_key: int, address: str, until: float) -> None:
+        """Where a host was found that may have been forgotten since; one that is known here is left where it is."""
+        host = self._roster.find(host_key)
+        if host is not None and host.server is None and host.state is not State.BUSY:
+            host.address_until = until
+            self._roster.move(host, address)
 
     def knows(self, name: str, host_key: int, now: float) -> bool:
         """Whether the rules of an origin are here and in force."""
@@ -133,29 +155,81 @@ class Ready:
         """At most `room` instructions that politeness allows at this moment."""
         taken: list[Instruction] = []
         roster = self._roster
+        last = roster.last_in_line()
+        self._slots.look(now, last)
+        self._lookups.look(now, last)
+        for number, line in enumerate(roster.lines[: last + 1]):
+            for _ in range(min(len(line), _LOOKED_AT)):
+                if len(taken) >= room or self._slots.left(number) <= 0:
+                    break
+                domain, who = line.first()
+                if not self._admits(number, domain, who):
+                    line.skip()
+                    continue
+                line.take()
+                if isinstance(who, Host):
+                    taken.append(self._look_up(who, number, now))
+                else:
+                    self._ask(roster.call(who), number, now, taken)
+        self._serve_due(now, room, taken)
         while len(taken) < room and (host := roster.rested(now)) is not None:
-            if host.first is None and not host.robots:  # what it waited for was answered in an earlier run
+            if host.first is None and not host.is_wanted():  # that was answered in an earlier run
                 roster.schedule(host)
-            elif host.address_until <= now:
-                host.state = State.BUSY
-                taken.append(ResolveHost(host.name(), host.key))
+            elif host.address_until > now:
+                free = roster.next_server(host, now)
+                if free is not None and self._slots.admits(number := free.rank(host), host.pld, free.address):
+                    free.due.last = host.pld
+                    self._ask(host, number, now, taken)
+                else:
+                    roster.line_up(host)
+            elif self._admits(number := host.lookup_rank(), host.pld, host):
+                taken.append(self._look_up(host, number, now))
             else:
-                roster.line_up(host)
-        while len(taken) < room and (host := roster.due(now)) is not None:
-            # A robots.txt that came from elsewhere may have made its pause longer since it was due.
-            instruction = self._next(host, now) if host.next_time <= now else None
-            if instruction is not None:
-                roster.begin(host)
-                taken.append(instruction)
-            else:
-                roster.pass_over(host)
-        self.under_way += len(taken)
+                roster.wait(number, host.pld, host)
+        self._serve_due(now, room, taken)
+        self._slots.settle()
+        self._lookups.settle()
+        self._look_at = now + _LOOK_AGAIN if roster.last_in_line() >= 0 else math.inf
         roster.forget(now)
         return taken
 
+    def _serve_due(self, now: float, room: int, taken: list[Instruction]) -> None:
+        """Those who have lined up, and whose servers are free now."""
+        roster = self._roster
+        while len(taken) < room and (server := roster.due(now)) is not None:
+            domain, host = server.due.first()
+            number = server.rank(host)
+            if self._slots.admits(number, domain, server.address):
+                self._ask(roster.call(server), number, now, taken)
+            else:
+                roster.wait(number, domain, server)
+
+    def _admits(self, number: int, domain: int, who: Host | Server) -> bool:
+        """Whether there is a slot of this rank for looking up a host, or for the next host on a server."""
+        if isinstance(who, Host):
+            return self._slots.admits(number, domain) and self._lookups.admits(number, domain)
+        return self._slots.admits(number, domain, who.address)
+
+    def _look_up(self, host: Host, number: int, now: float) -> ResolveHost:
+        self._slots.begin(host.key, number, now, host.pld)
+        self._lookups.begin(host.key, number, now, host.pld)
+        host.state = State.BUSY
+        return ResolveHost(host.name(), host.key)
+
+    def _ask(self, host: Host, number: int, now: float, taken: list[Instruction]) -> None:
+        """Let a host whose turn it is at its server have a slot, if there is anything to ask it."""
+        # A robots.txt that came from elsewhere may have made its pause longer since it was due.
+        instruction = self._next(host, now) if host.next_time <= now else None
+        if instruction is None:
+            self._roster.pass_over(host)
+            return
+        self._roster.begin(host)
+        self._slots.begin(host.key, number, now, host.pld, instruction.address)
+        taken.append(instruction)
+
     def next_time(self) -> float:
         """When `take` may give something again if no outcome arrives first."""
-        return self._roster.next_time()
+        return min(self._roster.next_time(), self._look_at)
 
     def _next(self, host: Host, now: float) -> FetchRobots | FetchPage | None:
         """The next request to a host, or None when it has none now; what robots.txt refuses ends here."""
@@ -165,15 +239,21 @@ class Ready:
             asked, *rest = host.robots
             host.robots = tuple(rest)
             return self._fetch_robots(host, asked, address)
+        if host.errands and host.answers % _PAGES_AN_ERRAND == _PAGES_AN_ERRAND - 1:
+            errand = self._origins.errand(host, now)
+            if errand is not None:
+                return self._fetch_robots(host, errand, address)
+        blocked = False
         while (entry := host.first) is not None:
             if self._politeness.obey_robots:
-                known = host.origin(origin(entry.row.url.decode()))
-                if known.asking:
-                    host.state = State.BLOCKED
-                    return None
-                if known.until <= now:
+                url = entry.row.url.decode()
+                known = host.origin(origin(url))
+                if known is not None and known.asking:
+                    blocked = True
+                    break
+                if known is not None and known.until <= now:
                     return self._fetch_robots(host, self._origins.want(known), address)
-                refusal = self._origins.refusal(host, entry.row, now)
+                refusal = self._origins.refusal(host, known, url, now)
                 if refusal:
                     self._drop(host, entry, self._counters.refused, refusal)
                     continue
@@ -182,6 +262,11 @@ class Ready:
             self._counters.queued -= 1
             self._counters.in_flight += 1
             return FetchPage(entry.row, address, entry.trail)
+        errand = self._origins.errand(host, now)
+        if errand is not None:
+            return self._fetch_robots(host, errand, address)
+        if blocked:
+            host.state = State.BLOCKED
         return None
 
     @staticmethod
@@ -195,8 +280,9 @@ class Ready:
     def resolved(self, outcome: HostResolved, now: float) -> None:
         """A host's address is known, or cannot be had."""
         host = self.host(outcome.asked.host_key)
-        host.state = State.IDLE
-        self.under_way -= 1
+        host.state, host.answers = State.IDLE, 0
+        self._slots.end(host.key, now)
+        self._lookups.end(host.key, now)
         if outcome.addresses:
             host.lookups, host.error = 0, ""
             host.address_until = now + outcome.ttl
@@ -218,7 +304,7 @@ class Ready:
         asked = outcome.asked
         host = self.host(asked.host_key)
         if outcome.stale:
-            host.robots = ((asked.origin, asked.url, asked.hops), *host.robots)
+            self._origins.put(host, (asked.origin, asked.url, asked.hops))
             self._release(outcome, host, False, now)
         else:
             self._release(outcome, host, is_unreachable(outcome.status), now)
@@ -229,7 +315,9 @@ class Ready:
         asked = outcome.asked
         host = self.host(asked.host_key)
         self._pauses.answered(host, ServerPace(), outcome, is_unreachable(outcome.status), time)
-        host.robots = tuple(task for task in host.robots if task[:2] != (asked.origin, asked.url))
+        done = (asked.origin, asked.url)
+        host.robots = tuple(task for task in host.robots if task[:2] != done)
+        host.errands = tuple(task for task in host.errands if task[:2] != done)
         self._origins.answered(outcome, time)
         self._roster.schedule(host)
 
@@ -254,7 +342,7 @@ class Ready:
             else:
                 self._counters.redirects += 1
         elif outcome.temporary and row.tries < self._politeness.retries:
-            again = row._replace(tries=row.tries + 1, flags=row.flags | Flag.RETRY)
+            again = row._replace(tries=row.tries + 1)
             self._put_off(now + retry_pause(self._politeness, row.tries), again, outcome.asked.trail)
         else:
             self._end(self._counters.failed, outcome.failure)
@@ -268,13 +356,16 @@ class Ready:
             return
         self._counters.queued += 1
         host = self.host(row.host_key)
+        host.pld = row.pld_key
         host.push(row, trail)
         self._roster.schedule(host)
 
     def _release(self, outcome: PageFetched | RobotsFetched, host: Host, trouble: bool, now: float) -> None:
         """The end of a request: the pauses of its host and its server begin."""
-        self.under_way -= 1
         assert host.server is not None
+        host.server.cost = next_cost(host.server.cost, self._slots.end(host.key, now))
+        host.answers += outcome.status > 0
+        self._pauses.follow_budget(host, host.server, host.domain)
         self._pauses.answered(host, host.server, outcome, trouble, now)
         if trouble and not outcome.status:
             host.address_until = -math.inf  # nobody is there: the name may have another address
@@ -302,8 +393,13 @@ class Ready:
         server = host.server
         if server is None:
             return start + host.length * delay
-        shared = server.active * max(self._pauses.server_delay(server), _SHORTEST_TURN)
-        return max(start + host.length * delay, now + shared)
+        # Turns there go round by domain: a domain waits for its own hosts, each time behind one of each other domain.
+        own, domains = server.due.get(host.pld), len(server.due)
+        turns = domains + 1 if own is None else (len(own) + 1) * domains
+        return max(
+            start + host.length * delay,
+            now + turns * max(self._pauses.server_delay(server), _SHORTEST_TURN),
+        )
 
     def _assign_turn(self, host: Host, now: float) -> float:
         """A turn of its own for each URL that is put off, so that they come back one by one."""
@@ -343,4 +439,6 @@ class Ready:
         """Check the invariants: every host in the one place that its state says, every URL counted."""
         self._roster.validate()
         self._origins.validate()
+        self._slots.validate()
+        self._lookups.validate()
         assert sum(host.length for host in self._roster) == self._counters.queued

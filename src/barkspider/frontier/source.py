@@ -70,7 +70,7 @@ class Source(Protocol):
         """See `core.events.Frontier`."""
         ...
 
-    def drums(self) -> dict[str, dict[str, int]]:
+    def traffic(self) -> dict[str, dict[str, Any]]:
         """See `core.events.Frontier`."""
         ...
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from barkspider.core.events import Structure
 from barkspider.core.settings import Settings
@@ -22,7 +23,7 @@ from barkspider.frontier.budget.seen import Seen
 from barkspider.frontier.budget.star import Star
 from barkspider.frontier.gate import States
 from barkspider.frontier.robots.permits import Permits
-from barkspider.storage.drum.sizing import Sizing
+from barkspider.storage.drum.sizing import Allowance
 from barkspider.storage.env import Env
 from barkspider.url import Keys
 
@@ -33,7 +34,41 @@ _FEW = (
 )
 # What the stages get of `memory`; the rest is for `Ready`, fetching, the archive and everything that is not a buffer.
 _SEEN_SHARE, _STAR_SHARE, _EDGES_SHARE, _PERMITS_SHARE, _RANKING_SHARE = 4, 16, 32, 32, 16
-_DISK_PER_RAM = 8  # bytes of buckets for each byte of a DRUM's memory
+_FRONT_SHARE = 64  # of `memory`, out of the share of `seen`: links that come again and again end here
+_FREE_SHARE = 4  # buckets get this part of the disk space that is free, unless `disk` says how much
+_GENERATIONS = 2  # of buckets at a time: one is filled while one is merged
+
+
+class Space:
+    """What the DRUMs of a job may use: shares of its memory, and of the disk in the same proportions.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     space = Space(Settings(memory=64_000_000, disk=26_000_000), Env(), Path(folder))
+    ...     space.seen.ram, space.seen.disk(), space.edges.disk()
+    (15000000, 8000000, 1000000)
+    """
+
+    def __init__(self, settings: Settings, env: Env, folder: Path) -> None:
+        self._settings, self._env, self._folder = settings, env, folder
+        self.front = settings.memory // _FRONT_SHARE
+        self.seen = self._allow(_SEEN_SHARE, beside=self.front)
+        self.scores = self._allow(_STAR_SHARE, 4)
+        self.edges = self._allow(_EDGES_SHARE, 0, 16)
+        self.robots = self._allow(_PERMITS_SHARE, 200, 200)
+        self.requested = self._allow(_PERMITS_SHARE, 8, 50)
+
+    def _allow(self, share: int, value: int = 0, aux: int = 110, beside: int = 0) -> Allowance:
+        shares = [_SEEN_SHARE, _STAR_SHARE, _EDGES_SHARE, _PERMITS_SHARE, _PERMITS_SHARE]
+        budget = self._settings.budget
+        if budget.reputation == "supporters":
+            shares += [_STAR_SHARE, *([_EDGES_SHARE] if budget.merge_redirects else [])]
+        part = 1 / share / sum(1 / each for each in shares) / _GENERATIONS
+        ram = self._settings.memory // share - beside
+        return Allowance(ram, lambda: round(part * self._disk()), value, aux)
+
+    def _disk(self) -> int:
+        return self._settings.disk or self._env.free_space(self._folder) // _FREE_SHARE
 
 
 class Stages:
@@ -56,17 +91,22 @@ class Stages:
         background: bool = True,
     ) -> None:
         """Without `background` merges run within the calls: for clocks that do not go by themselves."""
-        memory = settings.memory
+        space = Space(settings, env, folder)
         self.seen = Seen(
-            env, folder, sizing=_sizing(memory // _SEEN_SHARE), background=background, state=state("seen")
+            env,
+            folder,
+            sizing=space.seen,
+            front=space.front,
+            background=background,
+            state=state("seen"),
         )
         self.star = Star(
             env,
             folder,
             settings.budget,
-            sizing=_sizing(memory // _STAR_SHARE, 4),
-            edge_sizing=_sizing(memory // _EDGES_SHARE, 0, 16),
-            ranking_memory=memory // _RANKING_SHARE,
+            sizing=space.scores,
+            edge_sizing=space.edges,
+            ranking_memory=settings.memory // _RANKING_SHARE,
             background=background,
             state=state,
         )
@@ -75,9 +115,10 @@ class Stages:
             env,
             folder,
             Keys(settings.seed),
-            sizing=_sizing(memory // _PERMITS_SHARE, 200, 200),
-            requested_sizing=_sizing(memory // _PERMITS_SHARE, 8, 50),
+            sizing=space.robots,
+            requested_sizing=space.requested,
             patience=PATIENCE,
+            stale=settings.politeness.robots_stale,
             background=background,
             state=state,
         )
@@ -124,8 +165,8 @@ class Stages:
             **{f"robots_{name}": count for name, count in self.permits.gauges().items()},
         }
 
-    def drums(self) -> dict[str, dict[str, int]]:
-        """What their DRUMs counted, by name."""
+    def traffic(self) -> dict[str, dict[str, Any]]:
+        """See `core.events.Frontier`."""
         _, cache, requested = self.permits.structures
         drums = {
             "seen": self.seen.drum,
@@ -133,7 +174,13 @@ class Stages:
             "robots": cache,
             "requested": requested,
         }
-        return {name: asdict(drum.counters) for name, drum in drums.items()}
+        beast = {"queues": self.beast.gauges().queues, "budget": self.star.expected()}
+        ranking = self.star.ranking_traffic()
+        return {
+            "drum": {name: drum.traffic() for name, drum in drums.items()},
+            "beast": asdict(self.beast.moved) | beast,
+            **({} if ranking is None else {"ranking": ranking}),
+        }
 
     def validate(self) -> None:
         """Check the invariants."""
@@ -144,7 +191,3 @@ class Stages:
         """Close the files; what was committed stays."""
         for stage in (self.seen, self.star, self.beast, self.permits):
             stage.close()
-
-
-def _sizing(ram: int, value: int = 0, aux: int = 110) -> Sizing:
-    return Sizing.choose(ram, _DISK_PER_RAM * ram, value, aux)

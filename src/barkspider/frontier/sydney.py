@@ -1,14 +1,19 @@
 """The Sydney strategy (Castillo, Nelli, Panconesi: Crawling the Web with Limited Memory).
 
-P, the primary queue, is `Ready` with Q_W: URLs by host, fetched as politeness allows. Of a page's new links at
-most t, chosen at random, go into P; the others are written to S, the secondary queue on disk, as one
-entry a page. When P is empty, S gives back at most t links of each stored page, one page after the
-other, until P has something. A link in S is not marked as seen, so most have been found elsewhere
-by the time their page comes up, and S stays small (section 3.1).
+    links ─ at most t of a page ─► P ─ in order ─► Ready, Q_W ─► fetch
+              └─ the others ─► S ─ when P is empty ─┘
 
-Three things that figure 2 does not say: with at most t new links all are taken; when P has URLs but no
-host that may be contacted now, S gives links to hosts that are free; with a queue limit (section 3.3)
-links beyond it are dropped, counted, and not marked as seen, so they may come back later.
+P, the primary queue, is a queue on disk and behind it `Ready` with Q_W: URLs go there in their order as fetchers are free,
+and wait for their hosts. Of a page's new links at most t, chosen at random, go into P; the others are written to S, the
+secondary queue, as one entry a page. When P is empty and nothing is under way, S is emptied into P: each page that is
+stored is looked at as if it had been fetched again. A link in S is not marked as seen, so most have been found elsewhere
+by the time their page comes up, and S stays small (section 3.1). `sampling` says what goes where, also within a limit of
+P and S together (section 3.3); what finds no place is dropped, counted, and not marked as seen, so it may come back later.
+
+Politeness makes P wait where the paper's has no reason to: a fetcher may be idle while P has URLs, of hosts that must be
+left alone, or P is empty and others are still being fetched. Then S is searched for links to hosts that are free, and
+gives one a host, no more than can be fetched at once; but only while P and S are smaller than they have been, because each
+such page brings in links that had not come up yet.
 """
 
 from __future__ import annotations
@@ -25,9 +30,10 @@ from barkspider.core.batch import UrlBatch
 from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
+from barkspider.core.texts import Texts
 from barkspider.frontier.gate import Gate, States
 from barkspider.frontier.memory import load_origins, save_origins
-from barkspider.frontier.sampling import sample
+from barkspider.frontier.sampling import LEFT, LOST, TAKEN, place_all
 from barkspider.frontier.source import Found
 from barkspider.storage.env import Env
 from barkspider.storage.keyset import KeySet
@@ -35,21 +41,31 @@ from barkspider.storage.queue.disk_queue import DiskQueue
 from barkspider.url.partition import slotted
 
 _SLICE = 64  # pages of S looked at in one step: about a millisecond
+_FED = 2_000  # URLs that go from the queue of P to `Ready` in one step: some ten milliseconds
+_URLS_A_SLOT = (
+    40  # URLs in `Ready` for each request that may be in flight, as many as hosts are left alone meanwhile
+)
+_SHRUNK = 0.9  # S is searched while P and S have less than this of their largest size: docs/simulation.md
 _LOOK_AGAIN = 0.25  # seconds until S is searched again for free hosts when a slice of it held none
 
 
 class Sydney:
-    """A `Source`; see the module. One thread; its only I/O is the file of S.
+    """A `Source`; see the module. One thread; its only I/O are the files of P and S.
 
-    P is filled by links and refills; S is filled by pages with more than t new links and emptied by refills. Keys of
+    P is filled by links and by S; S is filled by pages with more than t new links and emptied into P. Keys of
     seen URLs tell the slots of their domains (`url.partition`).
     """
 
     def __init__(self, settings: Settings, env: Env, folder: Path, gate: Gate, state: States) -> None:
         self._t, self._limit = settings.sydney.sample, settings.sydney.queue_limit
-        self._refetch = settings.sydney.refetch
+        self._keeps, self._refetch = settings.sydney.secondary, settings.sydney.refetch
         self._gate, self._ready, self._counters = gate, gate.ready, gate.counters
+        self._most_ready = settings.fetch.in_flight * max(
+            _URLS_A_SLOT, 4 * int(settings.politeness.host_delay)
+        )
+        self._queue = DiskQueue(env, folder, "queues/P", state=state("queues/P"))
         self._secondary = DiskQueue(env, folder, "queues/S", state=state("queues/S"))
+        self._emptying = 0  # pages of S that belong to P since that was empty
         self._seen = KeySet()
         self._random = np.array([settings.seed], np.uint64)
         self._search_at = -math.inf  # when S may be searched for free hosts
@@ -58,18 +74,24 @@ class Sydney:
 
     @property
     def structures(self) -> Sequence[Structure]:
-        """S."""
-        return (self._secondary,)
+        """P, as far as it is not in `Ready` and Q_W, and S."""
+        return (self._queue, self._secondary)
 
     def save(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See `Source`."""
-        head = {"largest": self._largest, "revisits": self._revisits, "random": int(self._random[0])}
+        head = {
+            "largest": self._largest,
+            "revisits": self._revisits,
+            "random": int(self._random[0]),
+            "emptying": self._emptying,
+        }
         return head, {"seen": self._seen.keys(), "origins": save_origins(self._ready)}
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
         """See `Source`."""
         self._largest, self._revisits = int(head["largest"]), int(head["revisits"])
         self._random = np.array([head["random"]], np.uint64)
+        self._emptying = int(head.get("emptying", 0))  # which jobs of older versions do not have
         self._seen.add(np.frombuffer(arrays["seen"], np.uint64))
         load_origins(self._ready, arrays["origins"])
 
@@ -83,8 +105,8 @@ class Sydney:
             "refetched": self._revisits,
         }
 
-    def drums(self) -> dict[str, dict[str, int]]:
-        """It has none."""
+    def traffic(self) -> dict[str, dict[str, Any]]:
+        """It has no part that is counted."""
         return {}
 
     def notices(self) -> list[tuple[str, dict[str, Any]]]:
@@ -97,78 +119,137 @@ class Sydney:
 
     def validate(self) -> None:
         """Check the invariants."""
+        self._queue.validate()
         self._secondary.validate()
+        assert len(self._queue) <= self._counters.deferred
+        assert 0 <= self._emptying <= len(self._secondary)
 
     def close(self) -> None:
         """Let go of the files; what was committed stays."""
+        self._queue.close()
         self._secondary.close()
 
+    # ── what comes in ──────────────────────────────────────────────────────────────────────────
+
     def take(self, found: Sequence[Found], now: float) -> None:
-        """Sample the links of pages; seeds and targets of redirects all go into P."""
-        for page, links, target, barred in found:
-            if page is None or target is not None:
-                if len(links):
-                    self._admit(links, now)
-            else:
-                self._refuse(barred)
-                self._sample(page, links, now)
+        """Sample the links of pages; a target of a redirect goes into P, and so do seeds, or into S if they are too many."""
+        for each in found:
+            self._refuse(each.barred)
+        self._put(
+            [
+                (each.page, each.links, self._sample_of(each), self._keeps and each.target is None)
+                for each in found
+            ],
+            now,
+        )
 
     def give(self, now: float, room: int) -> tuple[list[Instruction], float]:
-        """Refill P when it is empty, search S when nobody in P may be contacted."""
-        back = self._gate.come_back(now)
-        self._counters.deferred -= len(back)
-        for row in back.rows():
-            self._gate.put(row, now)
-        unread = self._refill(now)
-        instructions = self._ready.take(now, room)
+        """Empty S into P when that is empty, search S when nobody in P may be contacted."""
+        if self._has_space():
+            back = self._gate.come_back(now)
+            self._counters.deferred -= len(back)
+            for row in back.rows():
+                self._gate.put(row, now)
+        self._empty(now)
+        instructions, fed = self._feed(now, room)
         wake = self._ready.next_time()
-        if not instructions and self._searches(now):
-            self._search(now)
+        if not instructions and self._may_search(now):
+            self._search(now, room)
             instructions = self._ready.take(now, room)
             if not instructions:
                 self._search_at = now + _LOOK_AGAIN
             wake = min(self._ready.next_time(), self._search_at)
         # What was taken may all have been refused by robots.txt: then no outcome comes that would call us.
-        drained = not self._primary() and not self._ready.under_way and len(self._secondary) > 0
-        return instructions, min(now if unread or drained else wake, self._gate.next_time())
+        if fed >= _FED or self._emptying or (len(self._secondary) and self._is_drained()):
+            wake = now
+        return instructions, min(wake, self._gate.next_time()) if self._has_space() else wake
 
-    def _sample(self, page: UrlRow, links: UrlBatch, now: float) -> None:
-        """Lines 7 to 12 of figure 2."""
-        new = links.where(self._seen.missing(_keys(links)))
-        chosen = sample(len(new), self._t, self._random)
-        rest = new.where(~chosen)
-        if len(rest):
-            # With nothing in P the last place is for a link: else a full S would give back the same pages for ever.
-            if self._queued() + (not self._primary()) >= self._limit:
-                self._drop(len(rest))
-            elif self._refetch:
-                again = page._replace(flags=page.flags | Flag.REVISIT)
-                self._secondary.append(UrlBatch.from_rows([again]).encode())
-            else:
-                self._secondary.append(rest.encode())
-        self._admit(new.where(chosen), now)
+    def _feed(self, now: float, room: int) -> tuple[list[Instruction], int]:
+        """At most `room` instructions; URLs go from the queue into `Ready` until it gives as many, or is full; how many."""
+        instructions, fed = self._ready.take(now, room), 0
+        while len(instructions) < room and fed < _FED and len(self._queue) and self._has_space():
+            wanted = room - len(instructions)
+            batch = UrlBatch.checked(Texts.from_arrow(self._queue.pop_batch(wanted)))
+            self._counters.deferred -= len(batch)
+            for row in batch.rows():
+                self._gate.put(row, now)
+            fed += len(batch)
+            instructions += self._ready.take(now, wanted)
+        return instructions, fed
+
+    def _has_space(self) -> bool:
+        return self._counters.queued < self._most_ready
 
     # ── the queues ─────────────────────────────────────────────────────────────────────────────
 
     def _primary(self) -> int:
-        return self._counters.queued + self._counters.deferred
+        """The size of P, without what an earlier run has fetched already."""
+        counters = self._counters
+        return max(counters.queued + counters.deferred - counters.ahead, 0)
 
-    def _queued(self) -> int:
-        return self._primary() + len(self._secondary)
+    def _held(self) -> int:
+        """The places that P takes: also those of pages under way, or their links would find others' there."""
+        return self._primary() + self._counters.in_flight
 
-    def _admit(self, batch: UrlBatch, now: float) -> None:
-        """Put new URLs into P and mark them as seen, as far as there is room."""
-        room = max(self._limit - self._queued(), 0)
-        if len(batch) > room:
-            batch = batch.where(self._seen.missing(_keys(batch)))
-            self._drop(max(len(batch) - room, 0))
-            batch = batch.take(np.arange(min(room, len(batch))))
-        new = batch.where(self._seen.add(_keys(batch)))
-        for row in new.rows():
-            self._counters.discovered += 1
-            if self._gate.admits(row, now):
-                self._gate.put(row, now)
-        self._largest = max(self._largest, self._queued())
+    def _is_drained(self) -> bool:
+        return not (self._counters.queued or self._counters.deferred or self._ready.under_way)
+
+    def _sample_of(self, found: Found) -> int:
+        """How many links to take at most, 0 for all; of seeds as many as find a place beside the others in S."""
+        if found.page is not None:
+            return self._t if found.target is None else 0
+        room = self._limit - self._held() - len(self._secondary)
+        return 0 if len(found.links) <= room else max(room - 1, 1)
+
+    def _put(self, pages: Sequence[tuple[UrlRow | None, UrlBatch, int, bool]], now: float) -> None:
+        """Pages with their links, how many of these to take at most, and whether the others may go into S."""
+        links = UrlBatch.join([batch for _, batch, _, _ in pages])
+        if not len(links):
+            return
+        keys = _keys(links)
+        table, shift = self._seen.lend(len(keys))
+        counts = np.array([len(batch) for _, batch, _, _ in pages])
+        # What comes out of S has given up its place; a page that was fetched has kept it until now.
+        frees = np.array([page is not None for page, *_ in pages])
+        fates = place_all(
+            table,
+            shift,
+            keys,
+            counts,
+            np.array([sample for *_, sample, _ in pages]),
+            np.array([keeps for *_, keeps in pages]),
+            frees,
+            self._held() + self._emptying + int(frees.sum()),
+            len(self._secondary) - self._emptying,
+            self._limit,
+            self._random,
+        )
+        taken, left = fates == TAKEN, np.flatnonzero(fates == LEFT)
+        self._seen.returned(int(taken.sum()))
+        self._drop(int((fates == LOST).sum()))
+        if len(left):
+            ends = np.cumsum(counts)
+            cuts = np.searchsorted(left, ends)
+            for number in np.flatnonzero(np.diff(cuts, prepend=0)).tolist():
+                start = cuts[number - 1] if number else 0
+                self._keep(pages[number][0], links.take(left[start : cuts[number]]))
+        if taken.any():
+            self._admit(links.where(taken), now)
+        self._largest = max(self._largest, self._primary() + len(self._secondary))
+
+    def _keep(self, page: UrlRow | None, left: UrlBatch) -> None:
+        """An entry of S: the links that are left of a page, or the page itself if it is to be fetched again."""
+        if self._refetch and page is not None:
+            left = UrlBatch.from_rows([page._replace(flags=page.flags | Flag.REVISIT)])
+        self._secondary.append(left.encode())
+
+    def _admit(self, new: UrlBatch, now: float) -> None:
+        """Put URLs into P that are marked as seen."""
+        self._counters.discovered += len(new)
+        if self._gate.shares:
+            new = UrlBatch.from_rows([row for row in new.rows() if self._gate.admits(row, now)])
+        self._queue.append_batch(new.packed.to_arrow())
+        self._counters.deferred += len(new)
 
     def _refuse(self, batch: UrlBatch) -> None:
         """Links within a site that has shown too many duplicates are seen, and refused, if they are new."""
@@ -181,51 +262,71 @@ class Sydney:
         self._counters.discovered += count
         self._counters.dropped += count
 
-    def _refill(self, now: float) -> bool:
-        """Move links from S to P while P is empty, at most t of each page (lines 13 to 16 of figure 2).
+    # ── S ──────────────────────────────────────────────────────────────────────────────────────
 
-        Returns whether P is still empty and S is not: then there is more to do at once.
-        """
-        for _ in range(min(_SLICE, len(self._secondary))):
-            if self._primary():
-                return False
-            stored = UrlBatch.decode(self._secondary.pop())
-            if self._refetch:
-                self._revisit(stored.rows()[0], now)
+    def _empty(self, now: float) -> None:
+        """S becomes P when that is empty (lines 13 to 16 of figure 2): its pages are looked at again, some at a time."""
+        if self._is_drained() and not self._emptying:
+            self._emptying = len(self._secondary)
+        for _ in range(min(_SLICE, self._emptying)):
+            self._emptying -= 1
+            entry = UrlBatch.decode(self._secondary.pop())
+            if entry.flags[0] & Flag.REVISIT:
+                self._revisit(entry)
             else:
-                new = stored.where(self._seen.missing(_keys(stored)))
-                self._take_from(new, np.arange(len(new)), now)
-        return not self._primary() and len(self._secondary) > 0
+                self._put([(None, entry, self._t, True)], now)
 
-    def _searches(self, now: float) -> bool:
-        return len(self._secondary) > 0 and now >= self._search_at and not self._refetch
+    def _may_search(self, now: float) -> bool:
+        size = self._primary() + len(self._secondary)
+        return len(self._secondary) > 0 and now >= self._search_at and size < _SHRUNK * self._largest
 
-    def _search(self, now: float) -> None:
-        """P has URLs but none whose host may be contacted: move links to hosts that are free."""
+    def _search(self, now: float, room: int) -> None:
+        """No host of P may be contacted: take links to hosts that are free from some pages of S, one a host."""
         for _ in range(min(_SLICE, len(self._secondary))):
+            if room <= 0 or self._held() + len(self._secondary) >= self._limit:
+                return
+            self._emptying = max(self._emptying - 1, 0)
             block = self._secondary.pop()
-            stored = UrlBatch.decode(block)
-            free = {key for key in set(stored.host_key.tolist()) if self._ready.unoccupied(key, now)}
-            if not free:
+            entry = UrlBatch.decode(block)
+            hosts = np.unique(entry.host_key)
+            free = [self._ready.unoccupied(key, now) for key in hosts.tolist()]
+            if not any(free):
                 self._secondary.append(block)
-                continue
-            new = stored.where(self._seen.missing(_keys(stored)))
-            self._take_from(new, np.flatnonzero([key in free for key in new.host_key.tolist()]), now)
+            elif entry.flags[0] & Flag.REVISIT:
+                self._revisits += 1
+                self._counters.discovered += 1
+                self._gate.put(entry.rows()[0], now)
+                room -= 1
+            else:
+                room -= self._take_from(entry, hosts[free], room, now)
 
-    def _take_from(self, stored: UrlBatch, candidates: npt.NDArray[np.intp], now: float) -> None:
-        """At most t of the candidates go into P, all the other links back into S."""
-        chosen = candidates[sample(len(candidates), self._t, self._random)]
-        rest = np.setdiff1d(np.arange(len(stored)), chosen)
-        if len(rest):
-            self._secondary.append(stored.take(rest).encode())
-        self._admit(stored.take(chosen), now)
+    def _take_from(self, entry: UrlBatch, free: npt.NDArray[np.uint64], room: int, now: float) -> int:
+        """Of an entry that was taken from S, links to free hosts go into P, one a host, the others back; how many went."""
+        new = entry.where(self._seen.missing(_keys(entry)))
+        hosts, firsts = np.unique(new.host_key, return_index=True)
+        places = self._limit - self._held() - len(self._secondary) - 1  # one is for the entry
+        chosen = np.zeros(len(new), np.bool_)
+        chosen[firsts[np.isin(hosts, free)][: min(room, places)]] = True
+        if not chosen.all():
+            self._secondary.append(new.where(~chosen).encode())
+        if chosen.any():
+            taken = new.where(chosen)
+            self._seen.add(_keys(taken))
+            self._counters.discovered += len(taken)
+            for row in taken.rows():
+                if self._gate.admits(row, now):
+                    self._gate.put(row, now)
+        self._largest = max(self._largest, self._primary() + len(self._secondary))
+        return int(chosen.sum())
 
-    def _revisit(self, page: UrlRow, now: float) -> None:
+    def _revisit(self, page: UrlBatch) -> None:
         """Queue a page again for the links that were left: it counts as one more discovery."""
         self._revisits += 1
         self._counters.discovered += 1
-        self._gate.put(page, now)
+        self._counters.deferred += 1
+        self._queue.append_batch(page.packed.to_arrow())
 
 
 def _keys(batch: UrlBatch) -> npt.NDArray[np.uint64]:
-    return slotted(batch.key, batch.pld_key)
+    """Keys of the set of seen URLs; 0 is none."""
+    return np.maximum(slotted(batch.key, batch.pld_key), np.uint64(1))

@@ -9,24 +9,24 @@ import numpy.typing as npt
 
 from barkspider.core.events import Trail
 
-_REMEMBERED_TRAILS = 100_000  # of redirects on their way through the stages: about 20 MB
-
 
 class Trails:
-    """The redirects that led to URLs which wait somewhere, by the keys of these; the oldest are forgotten.
+    """The redirects that led to URLs which wait somewhere, by the keys of these; of more than `most` the oldest are
+    forgotten.
 
-    >>> trails = Trails()
+    >>> trails = Trails(most=100)
     >>> trails.put(7, (1, 2)); trails.pop(7), trails.pop(7)
     ((1, 2), ())
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self.most = most
         self._trails: OrderedDict[int, Trail] = OrderedDict()
 
     def put(self, key: int, trail: Trail) -> None:
         """Remember the trail of a URL."""
         self._trails[key] = trail
-        if len(self._trails) > _REMEMBERED_TRAILS:
+        if len(self._trails) > self.most:
             self._trails.popitem(last=False)
 
     def pop(self, key: int) -> Trail:

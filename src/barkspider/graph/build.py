@@ -18,7 +18,7 @@ from barkspider.storage.env import Env
 
 Numbers: TypeAlias = npt.NDArray[np.integer[Any]]
 Edges: TypeAlias = tuple[Numbers, Numbers]
-_NAMES = 100_000  # written at a time
+_NAMES, _OFFSETS = 10_000, 100_000  # written at a time; a name is an object of some 60 bytes
 _MEMORY = 256_000_000
 # One edge that names node 4,000,000,000 would cost 64 GB of offsets; real graphs have more edges than nodes.
 _MOST_GAPS, _SPARE = 1000, 1 << 20
@@ -91,10 +91,10 @@ def _build(
             f"{given:,} edges name node {highest}: number the nodes from 0 without large gaps, or give names"
         )
     back = Sorter(env, folder, memory // 2, traffic, "by-target")
-    edges = _write_side(env, folder, "out", _watched(sorter.merged(), watch), nodes, back)
+    edges = _write_side(env, folder, "out", _watched(sorter.merged(), watch), nodes, back, traffic)
     if edges == 0:
         raise UsageError("the graph has no edge between two different nodes: there is nothing to rank")
-    _write_side(env, folder, "in", _watched(back.merged(), watch), nodes, None)
+    _write_side(env, folder, "in", _watched(back.merged(), watch), nodes, None, traffic)
 
 
 def _watched(
@@ -126,12 +126,13 @@ def _write_side(
     blocks: Iterator[npt.NDArray[np.uint64]],
     nodes: int,
     back: Sorter | None,
+    traffic: Traffic,
 ) -> int:
     """Write sorted keys (node, neighbour) as offsets and neighbours, and hand them on turned around."""
     edges, written = 0, 1
     with ExitStack() as stack:
-        places = stack.enter_context(ArrayWriter(env, folder / f"{name}.offsets", OFFSETS))
-        neighbours = stack.enter_context(ArrayWriter(env, folder / f"{name}.neighbours", NEIGHBOURS))
+        places = stack.enter_context(ArrayWriter(env, folder / f"{name}.offsets", OFFSETS, traffic))
+        neighbours = stack.enter_context(ArrayWriter(env, folder / f"{name}.neighbours", NEIGHBOURS, traffic))
         places.write(np.zeros(1, np.int64))
         for keys in blocks:
             first, second = keys >> np.uint64(32), keys & np.uint64(0xFFFFFFFF)
@@ -149,8 +150,8 @@ def _write_side(
 def _write_offsets(
     places: ArrayWriter, first: npt.NDArray[np.uint64], begin: int, end: int, base: int
 ) -> None:
-    for start in range(begin, end, _NAMES):
-        nodes = np.arange(start, min(end, start + _NAMES), dtype=np.uint64)
+    for start in range(begin, end, _OFFSETS):
+        nodes = np.arange(start, min(end, start + _OFFSETS), dtype=np.uint64)
         places.write(np.searchsorted(first, nodes) + base)
 
 

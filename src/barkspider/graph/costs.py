@@ -21,6 +21,30 @@ def quick_visit_bytes(size: int) -> int:
     return 2 * size
 
 
+def in_degree_bytes(nodes: int) -> int:
+    """IN: the offsets of the in-graph."""
+    return 8 * (nodes + 1)
+
+
+def pagerank_bytes(size: int, nodes: int, rounds: int = 1) -> int:
+    """PageRank: D = rF, and the offsets of the out-graph; WIN is one round of it.
+
+    >>> pagerank_bytes(15_800_000_000, 89_000_000, 40)
+    632712000008
+    """
+    return rounds * size + in_degree_bytes(nodes)
+
+
+def distant_supporters_bytes(size: int, nodes: int, sources: int, depth: int, memory: int) -> int:
+    """SUPP_D and TSE at any distance: D times F for as many sources as have a bit in the memory.
+
+    >>> distant_supporters_bytes(3_200_000, 100_000, 100_000, 3, 64_000_000)
+    393600000
+    """
+    words = max(1, (memory - _H * nodes) // (16 * nodes))
+    return depth * size * math.ceil(sources / (64 * words))
+
+
 def bit_vector_bytes(size: int, rounds: int, depth: int = 2) -> int:
     """BV: D = 2rF for distance two.
 

@@ -1,12 +1,13 @@
 """Ranking a graph that does not fit in RAM: it is read from disk in order, and bytes are counted (Table III).
 
 Every function yields (number of the first node, scores of nodes in a row), in order, so that not even the
-scores need fit; what it took is added to a `Work`. The numbers are those of `methods`, exactly. Beside what a
-formula allows, buffers take at most 24 MB (`exact` has the largest) unless a node has millions of neighbours.
+scores need fit; what it took is added to a `Work`. The numbers are those of `methods`, exactly; of PageRank all but the
+last digits, since sums over all nodes depend on how these are divided among threads. Beside what a formula allows, buffers take at most 24 MB (`exact` has the largest) unless a node has millions of neighbours.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -17,8 +18,8 @@ import numpy.typing as npt
 from barkspider.core.errors import UsageError
 from barkspider.graph import kernels
 from barkspider.graph.arrays import Traffic
-from barkspider.graph.methods import BitCounter, check_depth, sample_limit
-from barkspider.graph.store import Graph
+from barkspider.graph.methods import ALPHA, MOST_ROUNDS, TOLERANCE, BitCounter, check_depth, sample_limit
+from barkspider.graph.store import Graph, Side
 
 Scores: TypeAlias = Iterator[tuple[int, npt.NDArray[Any]]]
 _BLOCK = 1 << 18  # scores that are handed out at a time
@@ -32,6 +33,59 @@ class Work:
     hits: int = 0
     operations: int = 0
     rounds: int = 1
+
+
+def in_degree(graph: Graph, memory: int, work: Work) -> Scores:  # noqa: ARG001
+    """IN: reads the offsets of the in-graph once, 8n bytes; keeps nothing."""
+    for first, offsets in _offsets(graph.into, work):
+        work.operations += len(offsets) - 1
+        yield first, np.diff(offsets)
+
+
+def weighted_in_degree(graph: Graph, memory: int, work: Work) -> Scores:
+    """WIN: reads the offsets of the out-graph and the in-graph once, D = F + 8n; keeps a share of each node, 8n."""
+    need_memory(memory, 8 * graph.nodes, "the shares of all nodes")
+    shares = _inverse_degrees(graph, work)
+    for first, offsets, neighbours in graph.into.scan(work.traffic):
+        scores = np.empty(len(offsets) - 1)
+        kernels.gather_shares(offsets, neighbours, shares, 0, len(scores), scores)
+        work.hits += len(neighbours)
+        work.operations += len(neighbours)
+        yield first, scores
+
+
+def pagerank(graph: Graph, memory: int, work: Work) -> Scores:
+    """PageRank: reads the in-graph once in each of r iterations, D = rF + 8n; keeps four numbers a node, 32n."""
+    nodes = graph.nodes
+    need_memory(memory, 32 * nodes, "four numbers of every node")
+    inverse, ranks = _inverse_degrees(graph, work), np.full(nodes, 1 / nodes)
+    shares, following = ranks * inverse, np.empty(nodes)
+    dangling = float(ranks[inverse == 0].sum())
+    work.rounds, error = 0, math.inf
+    while error > TOLERANCE and work.rounds < MOST_ROUNDS:
+        base, change, left = (ALPHA * dangling + 1 - ALPHA) / nodes, 0.0, 0.0
+        for first, offsets, neighbours in graph.into.scan(work.traffic):
+            here = slice(first, first + len(offsets) - 1)
+            moved, stuck = kernels.pagerank_step(
+                offsets,
+                neighbours,
+                shares,
+                inverse[here],
+                ALPHA,
+                base,
+                0,
+                len(offsets) - 1,
+                ranks[here],
+                following[here],
+            )
+            change, left = change + moved, left + stuck
+            work.hits += len(neighbours)
+            work.operations += len(neighbours)
+        dangling, error = left, change * ALPHA / (1 - ALPHA)
+        shares, following = following, shares
+        work.rounds += 1
+    for begin in range(0, nodes, _BLOCK):
+        yield begin, ranks[begin : begin + _BLOCK]
 
 
 def quick_visit(graph: Graph, memory: int, work: Work) -> Scores:
@@ -91,6 +145,75 @@ def top_supporters(graph: Graph, memory: int, work: Work, p: float = 0.01, seed:
         work.hits += len(neighbours) + looked
         work.operations += met
         yield first, counts / p
+
+
+def distant_supporters(
+    graph: Graph, memory: int, work: Work, depth: int, p: float | None = None, seed: int = 1
+) -> Scores:
+    """SUPP_D, or TSE with a `p`, at any distance D: 64 nodes at a time search along their links, a bit each in a word of
+    every node, or some times 64 as far as the memory goes.
+
+    Keeps two words a node for each 64 and a count, so with Ω bytes W = (Ω - 4n) / 16n of these: reads the in-graph
+    D ⌈pn / 64W⌉ times. At distance two `exact` and `top_supporters` move less.
+    """
+    check_depth(depth)
+    nodes = graph.nodes
+    need_memory(memory, 20 * nodes, "two words and a count of every node")
+    most = math.ceil(nodes * (p or 1.0) / 64)
+    count = max(1, min((memory - 4 * nodes) // (16 * nodes), most))
+    inner, outer = (np.empty((count, nodes), np.uint64) for _ in range(2))
+    found = np.zeros(nodes, np.uint32)
+    work.rounds = 0
+    for sources in _groups(nodes, seed, sample_limit(p or 1.0), 64 * count):
+        outer[:] = 0
+        for number, group in enumerate(np.split(sources, range(64, len(sources), 64))):
+            outer[number, group] = np.uint64(1) << np.arange(len(group), dtype=np.uint64)
+        for _ in range(depth):
+            inner, outer = outer, inner
+            for first, offsets, neighbours in graph.into.scan(work.traffic):
+                for word, reached in zip(inner, outer, strict=True):
+                    kernels.gather_bits(offsets, neighbours, word, first, 0, len(offsets) - 1, reached)
+                work.hits += count * len(neighbours)
+                work.operations += count * len(neighbours)
+        for begin in range(0, nodes, _BLOCK):
+            here = slice(begin, begin + _BLOCK)
+            for word, reached in zip(inner, outer, strict=True):
+                found[here] += np.bitwise_count(reached[here] & ~word[here])
+        work.rounds += 1
+    for begin in range(0, nodes, _BLOCK):
+        counts = found[begin : begin + _BLOCK].astype(np.int64)
+        yield begin, counts if p is None else counts / p
+
+
+def _groups(nodes: int, seed: int, below: int, size: int) -> Iterator[npt.NDArray[np.uint32]]:
+    """The nodes of a sample in order, so many at a time, at the end fewer."""
+    waiting = np.empty(0, np.uint32)
+    for begin in range(0, nodes, _BLOCK):
+        chosen = kernels.sampled(begin, min(_BLOCK, nodes - begin), seed, below)
+        waiting = np.concatenate([waiting, chosen])
+        while len(waiting) >= size:
+            yield waiting[:size]
+            waiting = waiting[size:]
+    if len(waiting):
+        yield waiting
+
+
+def _offsets(side: Side, work: Work) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    """Where the neighbours of nodes begin: (first node, offsets of nodes in a row and the end of the last)."""
+    places, first = side.offset_file.stream(work.traffic), 0
+    last = places.take(1)
+    while len(block := places.take(_BLOCK)):
+        yield first, np.concatenate([last, block])
+        first, last = first + len(block), block[-1:]
+
+
+def _inverse_degrees(graph: Graph, work: Work) -> npt.NDArray[np.float64]:
+    """The share that each node gives to every node that it links to; 0 where it links to none."""
+    shares = np.zeros(graph.nodes)
+    for first, offsets in _offsets(graph.out, work):
+        degrees = np.diff(offsets)
+        np.divide(1.0, degrees, out=shares[first : first + len(degrees)], where=degrees > 0)
+    return shares
 
 
 def _sample(

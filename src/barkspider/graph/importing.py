@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from barkspider.core.errors import UsageError
 from barkspider.graph.build import Edges, build_graph
+from barkspider.graph.naming import LACKING, build_named
 from barkspider.graph.store import Graph
 from barkspider.storage.env import Env
 
 _MEMORY = 256_000_000
-_LACKING = "an edge lacks its source or its target"
 _ROWS = 1 << 20  # edges at a time
 _BLOCK = 1 << 24  # bytes of text at a time
 _HEADERS = (
@@ -107,46 +106,27 @@ def _lines(path: Path, count: int) -> Iterator[bytes]:
 
 
 def read_edges(env: Env, folder: Path, tables: Iterator[Any], memory: int = _MEMORY) -> Graph:
-    """Build the graph of Arrow tables or batches of two columns, source and target, of numbers or of names.
-
-    Names are numbered in RAM, in the order they come up; everything else is sorted on disk.
-    """
+    """Build the graph of Arrow tables or batches of two columns, source and target, of numbers or of names."""
     first = next(tables, None)
     if first is None or first.num_rows == 0:
         raise UsageError("the graph is empty: it has neither nodes nor edges")
-    names: dict[bytes, int] = {}
 
-    def edges() -> Iterator[Edges]:
+    def columns() -> Iterator[tuple[Any, Any]]:
         for table in _chain(first, tables):
             sources, targets = table.columns
             if sources.null_count or targets.null_count:
-                raise UsageError(_LACKING)
-            if pa.types.is_integer(sources.type):
-                yield sources.to_numpy(), targets.to_numpy()
-            else:
-                yield _numbered(sources, names), _numbered(targets, names)
+                raise UsageError(LACKING)
+            yield sources, targets
 
-    named = not pa.types.is_integer(first.column(0).type)
-    return build_graph(env, folder, edges(), _late(names) if named else None, 0, memory)
+    if not pa.types.is_integer(first.column(0).type):
+        return build_named(env, folder, columns(), memory)
+    edges = ((sources.to_numpy(), targets.to_numpy()) for sources, targets in columns())
+    return build_graph(env, folder, edges, memory=memory)
 
 
 def _chain(first: Any, rest: Iterator[Any]) -> Iterator[Any]:
     yield first
     yield from rest
-
-
-def _late(names: dict[bytes, int]) -> Iterator[bytes]:
-    """The names in order, looked at only when the edges have been read."""
-    yield from names
-
-
-def _numbered(column: Any, names: dict[bytes, int]) -> Any:
-    encoded = pc.dictionary_encode(column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column)
-    found = [text.strip() for text in encoded.dictionary.cast(pa.binary()).to_pylist()]
-    if b"" in found:
-        raise UsageError(_LACKING)
-    numbers = [names.setdefault(text, len(names)) for text in found]
-    return np.array(numbers, np.int64)[encoded.indices.to_numpy()]
 
 
 def _parquet_batches(path: Path) -> Iterator[Any]:

@@ -27,6 +27,7 @@ from barkspider.graph.store import Graph, Side
 Task: TypeAlias = Callable[[int, int], Any]
 
 ALPHA = 0.85
+TOLERANCE, MOST_ROUNDS = 1e-8, 1000  # of PageRank: how near to its solution it ends, and when at the latest
 # Ranges for each thread: where edges tell the work, a few even out what other processes take; a search may
 # take a thousand times another's work, and no thread should wait long for the last.
 _EVEN, _UNEVEN = 4, 64
@@ -92,7 +93,9 @@ def weighted_in_degree(graph: Graph) -> Ranking:
     return Ranking(scores, graph.edges, graph.edges)
 
 
-def pagerank(graph: Graph, alpha: float = ALPHA, tolerance: float = 1e-8, most: int = 1000) -> Ranking:
+def pagerank(
+    graph: Graph, alpha: float = ALPHA, tolerance: float = TOLERANCE, most: int = MOST_ROUNDS
+) -> Ranking:
     """PageRank: equation (2), iterated; nodes that link nowhere give their rank to all alike.
 
     An iteration shrinks differences to α of what they were, in L1, so the ranks are within α / (1 - α) times

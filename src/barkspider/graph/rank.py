@@ -23,6 +23,12 @@ from barkspider.graph.store import Graph
 METHODS = ("in", "win", "pagerank", "supp", "qvs", "bv", "tse")
 VARIANTS = ("supp-a", "supp-b")
 Take = Callable[[int, npt.NDArray[Any]], None]
+_SCANS: dict[str, Callable[[Graph, int, Work], Scores]] = {
+    "in": external.in_degree,
+    "win": external.weighted_in_degree,
+    "pagerank": external.pagerank,
+    "qvs": external.quick_visit,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +135,16 @@ def _in_ram(graph: Graph, choice: Choice) -> Ranking:
 
 def _from_disk(graph: Graph, choice: Choice, memory: int, work: Work) -> Scores:
     method = choice.method
-    if method in ("in", "win", "pagerank"):
-        raise UsageError(f"{method} ranks in RAM only: leave --memory out")
-    if method != "bv" and choice.depth != 2:
-        raise UsageError(f"from disk {method} counts at distance two only: leave out --depth or --memory")
-    if method == "qvs":
-        return external.quick_visit(graph, memory, work)
+    if method in _SCANS:
+        return _SCANS[method](graph, memory, work)
     if method == "bv":
         top = 0 if choice.whole else choice.top
         return external.bit_vector(graph, memory, work, choice.depth, top, choice.seed)
+    if choice.depth != 2 and method in ("supp", "tse"):
+        p = choice.p if method == "tse" else None
+        return external.distant_supporters(graph, memory, work, choice.depth, p, choice.seed)
+    if choice.depth != 2:
+        raise UsageError(f"{method} counts at distance two only: leave out --depth, or take --method supp")
     if method == "tse":
         return external.top_supporters(graph, memory, work, choice.p, choice.seed)
     if method == "supp":

@@ -7,10 +7,14 @@ parsed URL is written to or read from disk while URLs are checked for uniqueness
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 BUFFER = 1 << 18  # M: bytes of RAM for an open file
 CHUNK = 32_000_000  # Δ: bytes that a disk reads at full speed
+_LEAST_DISK = 8  # bytes of buckets for each byte of RAM, at least
+MOST_QUEUES = 128  # `budget.max_queues`: what the paper needs for 80 billion pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,19 @@ def drum(stream: UrlStream, ram: float, disk: float, buffer: float = BUFFER) -> 
     return merging + drum_floor(stream)
 
 
+def bucket_disk(known: float, ram: float, most: float) -> float:
+    """D of a generation of buckets in this crawler, by the bytes of the cache Z when it begins.
+
+    With D of twice Z, 16 bytes a URL, the merging term of equation (5) is (H + b)/b, hardly more than 1, however
+    large Z is. It is never less than 8R, so that a small cache is not passed over and over, nor more than `most`, the
+    disk space that there is.
+
+    >>> bucket_disk(known=8e6, ram=1e9, most=1e12), bucket_disk(known=8e9, ram=1e9, most=1e12)
+    (8000000000.0, 16000000000.0)
+    """
+    return min(max(_LEAST_DISK * ram, 2 * known), most)
+
+
 def drum_floor(stream: UrlStream) -> float:
     """α''min of section 4.4: what any method pays that stores both keys and URLs on disk.
 
@@ -134,19 +151,76 @@ def drum_best_bucket(stream: UrlStream, ram: float) -> float:
     return ram * stream.key / (2 * (stream.key + stream.pointer))
 
 
+def drum_sized(stream: UrlStream, ram: float, disk: float, buffer: float = BUFFER) -> float:
+    """Equation (5) where D follows the cache (`bucket_disk`): α of this crawler's DRUM, whose buckets may have at most
+    `disk` bytes, and at most D_opt.
+
+    The merging term is the mean of that of (5) over all sizes which the cache has on its way. Where `bucket_disk` is
+    the same for all of them, it is (5).
+
+    >>> stream = UrlStream(59 * 8e9, 1 / 9)
+    >>> round(drum_sized(stream, ram=1e9, disk=4.39e12), 2), round(drum(stream, ram=1e9, disk=8e9), 1)
+    (3.33, 58.7)
+    """
+    (first, last), passed = _cache(stream), 0.0
+    for begin, end, size in _growth(stream, ram, disk, buffer):
+        # Where D is twice the cache all the way, that of the middle makes this end - begin, as it should be.
+        passed += (end * end - begin * begin) / size
+    merging = passed / (last - first) * (stream.key + stream.url) / stream.url
+    return merging + drum_floor(stream)
+
+
+def drum_merges(stream: UrlStream, ram: float, disk: float, buffer: float = BUFFER) -> float:
+    """How often this crawler's DRUM merges on the way: a geometric series while D is twice the cache.
+
+    >>> round(drum_merges(UrlStream(59 * 8e9, 1 / 9), ram=1e9, disk=4.39e12))
+    362
+    """
+    first, last = _cache(stream)
+    most, shares = min(disk, drum_best_disk(stream, ram, buffer)), 0.0
+    for begin, end, size in _growth(stream, ram, disk, buffer):
+        grows = 2 * begin >= _LEAST_DISK * ram and 2 * end <= most
+        shares += math.log(end / begin) / 2 if grows else (end - begin) / size
+    return stream.links * (stream.key + stream.url) * shares / (last - first)
+
+
+def _cache(stream: UrlStream) -> tuple[float, float]:
+    """The bytes of URLseen at the start and at the end."""
+    return stream.known * stream.key, (stream.known + stream.unique_urls) * stream.key
+
+
+def _growth(
+    stream: UrlStream, ram: float, disk: float, buffer: float
+) -> Iterator[tuple[float, float, float]]:
+    """The sizes of the cache between which D is what it is at least, twice the cache, and what it is at most; and D in
+    the middle between them."""
+    most, (first, last) = min(disk, drum_best_disk(stream, ram, buffer)), _cache(stream)
+    marks = [mark for mark in (_LEAST_DISK * ram / 2, most / 2) if first < mark < last]
+    for begin, end in pairwise(sorted([first, *marks, last])):
+        yield begin, end, bucket_disk((begin + end) / 2, ram, most)
+
+
 def drum_bytes(
-    rows: float, unique: float, merges: float, url: float, known: float = 0, key: float = 8
+    *,
+    written: float,
+    merged: float,
+    passed: float,
+    given: float,
+    row: float,
+    entry: float = 8,
+    answer: float = 0,
 ) -> float:
     """The bytes that a DRUM moves, by the reasoning of Theorem 2, when its merges are counted instead of derived
-    from R and D: `rows` are those that reach its buckets, so without the hits of the front set.
+    from R and D, because some came early.
 
-    Keys and URLs are written to buckets and read back, unique URLs appended to the next queue, and each merge
-    reads and writes the cache, which grows evenly from `known` to `known` + `unique` keys.
+    Rows of `row` bytes, H + b in the paper, are `written` to buckets and read when they are `merged`; those `given` out
+    are appended to the next queue as `answer` bytes, b in the paper. `passed` entries of the cache, of `entry` bytes, are
+    read and written: 2U + pn for each merge, if it updates.
 
-    >>> drum_bytes(rows=900, unique=100, merges=2, url=110)
+    >>> drum_bytes(written=900, merged=900, passed=200, given=100, row=118, answer=110)
     225000.0
     """
-    return float(2 * rows * (key + url) + unique * url + merges * (2 * known + unique) * key)
+    return float((written + merged) * row + given * answer + passed * entry)
 
 
 def disk_rate(speed: float, alpha: float, url: float, links_per_page: float) -> float:
@@ -186,6 +260,30 @@ def beast_speed(rate: float, url: float, unique_per_page: float, excess: float) 
     """
     part = 2.0 if math.isinf(excess) else 2 * excess / (1 + excess)
     return 2 * rate * url * (part * (unique_per_page - 1) + 1)
+
+
+def bounded_beast_speed(rate: float, url: float, unique_per_page: float, excess: float) -> float:
+    """λ in bytes a second of BEAST with at most `MOST_QUEUES` (docs/decisions/0022): equation (10) as long as (11) wants
+    no more, then Sb(5L - 3). Q_F is read when twice as many pages have been taken as at the last time, so all readings
+    together are at most twice the last one, of N(L - 1) URLs.
+
+    >>> round(bounded_beast_speed(rate=3100, url=110, unique_per_page=6.5, excess=math.inf) / 1e6, 1)
+    10.1
+    """
+    if excess + 1 <= 2 * MOST_QUEUES:
+        return beast_speed(rate, url, unique_per_page, excess)
+    return rate * url * (5 * unique_per_page - 3)
+
+
+def beast_bytes(found: float, taken: float, rescanned: float, url: float) -> float:
+    """The bytes that BEAST moves, by the reasoning of Theorem 5, when the URLs that failed and came up again are counted
+    instead of derived from N, V and E[B_x], for which every domain must be endless: each URL `found` is written, each one
+    `taken` is read, and those of Q_F are read and written again. Equation (10) is the most it can be.
+
+    >>> beast_bytes(found=650, taken=100, rescanned=200, url=110)
+    126500.0
+    """
+    return float(url * (found + taken + 2 * rescanned))
 
 
 def beast_queues(excess: float) -> int:

@@ -16,9 +16,6 @@ from barkspider.core.units import parse_count, parse_duration, parse_size, parse
 from barkspider.model import exchange, irlbot
 from barkspider.model.irlbot import UrlStream
 
-_OPEN_FILES = 1024  # what most systems allow a process by default
-
-
 LIMITS = {
     "rate": "the rate asked for",
     "url_checks": "URL checks",
@@ -56,7 +53,7 @@ class Parameters:
     rate: float = _parameter("1000", "count", "S: pages a second that you want, all machines together.")
     machines: float = _parameter("1", "count", "How many machines share the crawl.")
     ram: float = _parameter("8GB", "size", "R: RAM of a machine for URL checks.")
-    disk: float = _parameter("4TB", "size", "D: disk space of a machine for the buckets of URL checks.")
+    disk: float = _parameter("4TB", "size", "Most disk space of a machine for the buckets of URL checks (D).")
     disk_speed: float = _parameter("500MB/s", "speed", "Average of reading and writing of a machine's disks.")
     disk_share: float = _parameter("0.15", "share", "Part of the disks' speed that is given to URL checks.")
     bandwidth: float = _parameter("1Gb/s", "speed", "A machine's link to the Internet.")
@@ -64,6 +61,7 @@ class Parameters:
     cpu_per_page: float | None = _parameter("none", "duration", "CPU time of a page, such as 2ms.")
     links_per_page: float = _parameter("59", "count", "l: links of a page, repeated ones too.")
     unique: float = _parameter("0.11", "share", "p: part of the links that were never seen before.")
+    sifted: float = _parameter("0", "share", "Part of the links that a set in RAM stops before the disk.")
     unique_per_page: float | None = _parameter(
         "none", "count", "L: new URLs of a page; 6.5, or else l times p."
     )
@@ -85,7 +83,7 @@ class Parameters:
     def __post_init__(self) -> None:
         for one in fields(self):
             value, option = getattr(self, one.name), "--" + one.name.replace("_", "-")
-            if value is None or (one.name == "known" and value == 0):
+            if value is None or (one.name in ("known", "sifted") and value == 0):
                 continue
             if not (math.isfinite(value) and value > 0):
                 raise UsageError(f"{option} is {value:g}; give more than 0")
@@ -109,10 +107,10 @@ class Parameters:
 
     @property
     def stream(self) -> UrlStream:
-        """The links that one machine checks."""
+        """The links that one machine checks on its disk."""
         return UrlStream(
-            self.pages / self.machines * self.links_per_page,
-            self.unique,
+            self.pages / self.machines * self.checked_per_page,
+            self.unique * self.links_per_page / self.checked_per_page,
             self.known / self.machines,
             self.url_bytes,
             self.compressed_url_bytes,
@@ -121,14 +119,19 @@ class Parameters:
         )
 
     @property
+    def checked_per_page(self) -> float:
+        """Links of a page that reach the disk: at least the new ones."""
+        return self.links_per_page * max(1 - self.sifted, self.unique)
+
+    @property
     def excess(self) -> float:
         """α_N."""
         return irlbot.over_budget(self.pages, self.budget, self.domains)
 
     @property
     def alpha(self) -> float:
-        """α of DRUM."""
-        return irlbot.drum(self.stream, self.ram, self.disk, self.buffer)
+        """α of this crawler's DRUM, whose D follows URLseen."""
+        return irlbot.drum_sized(self.stream, self.ram, self.disk, self.buffer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +139,14 @@ class Plan:
     """What a machine of the crawl needs; `limits` are pages a second that each part of it allows.
 
     `beast_bytes_per_second`, `naive_bytes_per_second` and the other speeds are at the rate asked for,
-    `days` are at the rate that can be reached. The disk holds URLseen twice while it is merged.
+    `days` are at the rate that can be reached. The disk holds URLseen twice while it is merged, and buckets twice: some
+    are filled meanwhile. `alpha_drum_whole_disk` is equation (5) with all of the disk space from the start.
     """
 
     pages: float
     machines: int
     alpha_drum: float
+    alpha_drum_whole_disk: float
     alpha_mercator: float
     alpha_polybot: float
     alpha_least: float
@@ -189,13 +194,13 @@ def plan(given: Parameters) -> Plan:
     alphas = (given.alpha, irlbot.mercator(stream, given.ram), irlbot.polybot(stream, given.ram))
     speed = given.disk_speed * given.disk_share
     drum_rate, mercator_rate, polybot_rate = (
-        irlbot.disk_rate(speed, alpha, given.url_bytes, given.links_per_page) for alpha in alphas
+        irlbot.disk_rate(speed, alpha, given.url_bytes, given.checked_per_page) for alpha in alphas
     )
     best_disk = irlbot.drum_best_disk(stream, given.ram, given.buffer)
     through = stream.links * (given.key_bytes + given.url_bytes)
-    filled = min(given.disk, best_disk, through)
-    queues = irlbot.beast_queues(given.excess)
+    queues = min(irlbot.beast_queues(given.excess), irlbot.MOST_QUEUES)
     urlseen = (stream.known + stream.unique_urls) * given.key_bytes
+    filled = min(irlbot.bucket_disk(urlseen, given.ram, min(given.disk, best_disk)), through)
     queue = max(given.fresh - 1, 0) * pages * given.url_bytes
     kept = given.page_size / given.compression
     checks, budgets = _disk_per_page(given)
@@ -206,10 +211,11 @@ def plan(given: Parameters) -> Plan:
         pages=given.pages,
         machines=int(given.machines),
         alpha_drum=alphas[0],
+        alpha_drum_whole_disk=irlbot.drum(stream, given.ram, given.disk, given.buffer),
         alpha_mercator=alphas[1],
         alpha_polybot=alphas[2],
         alpha_least=irlbot.drum_floor(stream),
-        merges=through / filled,
+        merges=max(1.0, irlbot.drum_merges(stream, given.ram, given.disk, given.buffer)),
         disk_optimal_bytes=best_disk,
         buckets=max(1, round(irlbot.drum_best_buckets(given.ram, given.buffer))),
         bucket_bytes=irlbot.drum_best_bucket(stream, given.ram),
@@ -221,7 +227,7 @@ def plan(given: Parameters) -> Plan:
         bucket_disk_bytes=filled,
         queue_bytes=queue,
         archive_bytes=pages * kept,
-        disk_bytes=2 * urlseen + filled + queue + pages * kept,
+        disk_bytes=2 * urlseen + 2 * filled + queue + pages * kept,
         ram_least_bytes=irlbot.drum_least_ram(stream, given.chunk),
         # Beside URL checks: a buffer for each queue, for Q_F, and for the Q_F that replaces it.
         ram_bytes=given.ram + (queues + 2) * given.buffer,
@@ -247,8 +253,8 @@ def plan(given: Parameters) -> Plan:
 def _disk_per_page(given: Parameters) -> tuple[float, float]:
     """Bytes that a page moves on disk for URL checks, and for budgets."""
     return (
-        given.alpha * given.url_bytes * given.links_per_page,
-        irlbot.beast_speed(1, given.url_bytes, max(given.fresh, 1), given.excess),
+        given.alpha * given.url_bytes * given.checked_per_page,
+        irlbot.bounded_beast_speed(1, given.url_bytes, max(given.fresh, 1), given.excess),
     )
 
 
@@ -296,15 +302,16 @@ def _warnings(given: Parameters, limits: dict[str, float]) -> Iterator[str]:
         yield "R is less than 4M: not even one bucket has its buffers"
     if given.disk > best:
         yield f"RAM fills {best / 1e6:,.0f} MB of the disk space for buckets (D_opt); the rest stays empty"
-    if stream.links * (given.key_bytes + given.url_bytes) < min(given.disk, best):
+    first = irlbot.bucket_disk(stream.known * given.key_bytes, given.ram, min(given.disk, best))
+    if stream.links * (given.key_bytes + given.url_bytes) < first:
         yield "all links fit the buckets: equation (5) counts less than one merge, there will be one"
     if given.fresh <= 1:
         yield f"L = {given.fresh:.2g}: a page brings no more than one new URL, so the crawl may run dry; λ is a guess"
     if given.fresh > given.links_per_page:
         yield "L is larger than l: a page cannot bring more new URLs than it has links"
     queues = irlbot.beast_queues(given.excess)
-    if queues > _OPEN_FILES:
-        yield f"BEAST wants {queues:,} queues, more files than most systems let a process open"
+    if queues > irlbot.MOST_QUEUES:
+        yield f"(11) wants {queues:,} queues; with {irlbot.MOST_QUEUES} BEAST moves up to Sb(5L - 3), more than (10) says"
     reached = min(limits.values())
     if reached < limits["rate"]:
         yield f"{given.rate:,.0f} pages/s cannot be reached: {reached * given.machines:,.0f} can"

@@ -13,11 +13,13 @@ apart, `classify` what is kept.
 
 from barkspider.page.charset import find_charset
 from barkspider.page.classify import Candidate, Classifier, Verdict
+from barkspider.page.collect import Bounds
 from barkspider.page.fingerprint import NearDuplicates, simhash
 from barkspider.page.read import Page, PageReader
 from barkspider.page.sniff import is_html, sniff
 
 __all__ = [
+    "Bounds",
     "Candidate",
     "Classifier",
     "NearDuplicates",

@@ -3,13 +3,14 @@
 A national web, as Viúva Negra crawled it (section 5), is what lies under its top-level domain, and what is
 written in its language elsewhere and linked from there; of certain media types; and a page that does not
 match yields no links. `page.keep_*` say which, `page.follow_rejected` the last. A function of one's own may
-judge what these let pass.
+judge what these let pass. Which language a page is in is what it declares, unless `page.detect_language` is on; that a
+page under the domains links to it is a flag of its URL (`core.records.Flag.LINKED`), of the first link that was found.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -46,27 +47,27 @@ class Verdict(NamedTuple):
     error: str = ""
 
 
-Judge = Callable[[Candidate, str], Any]
+Judge = Callable[[Candidate, bool], Any]
 
 
 class Classifier:
     """Judges pages by the settings. Pure but for the function that the user gives.
 
-    That function takes a `Candidate` and the domain of a page that links to it (empty for a seed, and when that
-    page was too long ago to be remembered), and gives a `Verdict` or a pair (keep, follow). When it fails the page is
+    That function takes a `Candidate` and whether it is a seed or was found on a page under `page.keep_tlds`, and gives a
+    `Verdict` or a pair (keep, follow). When it fails the page is
     kept and its links are followed, as if there were no such function, and the verdict says why.
 
     >>> classifier = Classifier(PageSettings(keep_tlds=("pt",), keep_languages=("pt",), follow_rejected=False))
     >>> classifier.judge(Candidate("http://www.sapo.pt/", "sapo.pt", "text/html"))
     Verdict(keep=True, follow=True, reason='', error='')
     >>> elsewhere = Candidate("http://example.com/", "example.com", "text/html", language="pt")
-    >>> classifier.judge(elsewhere, "sapo.pt").keep, classifier.judge(elsewhere, "example.org")
+    >>> classifier.judge(elsewhere, linked=True).keep, classifier.judge(elsewhere)
     (True, Verdict(keep=False, follow=False, reason='language', error=''))
     """
 
     def __init__(self, settings: PageSettings) -> None:
         self._follow_rejected = settings.follow_rejected
-        self._tlds = tuple("." + name.lower().strip(".") for name in settings.keep_tlds)
+        self._tlds = top_level(settings.keep_tlds)
         self._languages = frozenset(map(primary_language, settings.keep_languages))
         if "" in self._languages:
             raise SettingsError("page.keep_languages: write languages like pt, en or de")
@@ -75,6 +76,7 @@ class Classifier:
         self._families = tuple(kind[:-1] for kind in kinds if kind.endswith("/*"))
         words = "|".join(re.escape(word.casefold()) for word in settings.keep_words)
         self._words = re.compile(rf"(?<!\w)(?:{words})(?!\w)") if words else None
+        self._detects = settings.detect_language
         self._own = _load(settings.classifier) if settings.classifier else None
         self._criteria = [
             (name, criterion)
@@ -86,16 +88,17 @@ class Classifier:
             if used
         ]
 
-    def judge(self, page: Candidate, source: str = "") -> Verdict:
-        """The verdict on a page; `source` is the domain of a page that links to it, empty for a seed."""
+    def judge(self, page: Candidate, linked: bool = False) -> Verdict:
+        """The verdict on a page; `linked` says that it is a seed, or that a page under the domains links to it."""
         for name, criterion in self._criteria:
-            if not criterion(page, source):
-                return Verdict(False, self._follow_rejected, name)
-        return Verdict(True, True) if self._own is None else self._ask(self._own, page, source)
+            if not criterion(page, linked):
+                undeclared = name == "language" and not page.language and not self._detects
+                return Verdict(False, self._follow_rejected, "language_undeclared" if undeclared else name)
+        return Verdict(True, True) if self._own is None else self._ask(self._own, page, linked)
 
-    def _ask(self, own: Judge, page: Candidate, source: str) -> Verdict:
+    def _ask(self, own: Judge, page: Candidate, linked: bool) -> Verdict:
         try:
-            answer = own(page, source)
+            answer = own(page, linked)
         except Exception as error:  # whatever a stranger's function raises concerns this page alone
             return _failed(f"{type(error).__name__}: {error}")
         if isinstance(answer, tuple) and [type(part) for part in answer[:2]] == [bool, bool]:
@@ -106,18 +109,26 @@ class Classifier:
             return Verdict(keep, follow, reason or ("" if keep else "classifier"))
         return _failed(f"gave {answer!r:.100}, not a pair of true or false")
 
-    def _media_type(self, page: Candidate, source: str) -> bool:  # noqa: ARG002
+    def _media_type(self, page: Candidate, linked: bool) -> bool:  # noqa: ARG002
         return page.media_type in self._types or page.media_type.startswith(self._families)
 
-    def _place(self, page: Candidate, source: str) -> bool:
+    def _place(self, page: Candidate, linked: bool) -> bool:
         """Under the domains, or in the languages and, where there are domains, linked from under them."""
         if self._tlds and split(page.url).host.endswith(self._tlds):
             return True
-        linked = not self._tlds or not source or source.endswith(self._tlds)
-        return linked and page.language in self._languages
+        return (linked or not self._tlds) and page.language in self._languages
 
-    def _has_words(self, page: Candidate, source: str) -> bool:  # noqa: ARG002
+    def _has_words(self, page: Candidate, linked: bool) -> bool:  # noqa: ARG002
         return self._words is not None and self._words.search(page.text().casefold()) is not None
+
+
+def top_level(names: Sequence[str]) -> tuple[str, ...]:
+    """How hosts under top-level domains end, as settings have these.
+
+    >>> "www.sapo.pt".endswith(top_level(["PT", ".br"]))
+    True
+    """
+    return tuple("." + name.lower().strip(".") for name in names)
 
 
 def _failed(error: str) -> Verdict:

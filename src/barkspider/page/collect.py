@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from turbohtml import unescape
 
@@ -22,6 +24,12 @@ _DESCRIPTION_LENGTH = 1000
 # Times the limit of links: so many become strings at all, because most pages repeat some, or have many places of
 # one target (contents, footnotes).
 _REPEATS = 16
+# The same for requisites, each of which costs more, a microsecond.
+_REPEATED_REQUISITES = 3
+# Links that hold references, and these: they take a third of a microsecond each, so one of a megabyte would take long.
+_MOST_REFERENCES = 50_000
+# Times the longest URL: as much markup may be a link, because references, fragments, dots and session ids go.
+_MARKUP = 4
 _LINE_ENDS = str.maketrans("", "", "\t\n\r")
 _C0_OR_SPACE = "".join(map(chr, range(33)))
 
@@ -40,6 +48,13 @@ _NEEDED = frozenset(
 _ADDRESSES = ("src", "poster", "data", "background", "href", "xlink:href")
 
 
+class Bounds(NamedTuple):
+    """What counts of a page: so many targets of links and as many requisites, of so many characters each."""
+
+    links: int = 10_000
+    url: int = 2048
+
+
 class Collector:
     """What is found in one page, as it comes up. `body` is the page in UTF-8, `charset` what it was in."""
 
@@ -49,18 +64,20 @@ class Collector:
         charset: str,
         url: str,
         robots_names: tuple[str, ...],
-        max_links: int,
-        max_requisites: int,
+        bounds: Bounds,
+        requisites: bool,
     ) -> None:
         self.body = body
-        self._max_requisites = max_requisites
-        self._charset, self._url = charset, url
-        self._robots_names, self._max_links = robots_names, max_links
+        self._charset, self._url, self._robots_names = charset, url, robots_names
+        self._bounds, self._max_links, self.longest = bounds, bounds.links, bounds.url * _MARKUP
+        self._max_requisites = bounds.links if requisites else 0
+        self._looked_at = 0  # requisites, those that repeat too
         self.written: list[str] = []  # the links of anchors, as often as they stand there
         self.links: dict[str, None] = {}
         self._targets: set[str] | None = None  # the links without fragments, once these have to be counted
         self.requisites: dict[str, None] = {}
         self.links_cut = False
+        self.too_long = 0  # links that no URL can be made of
         self.base: str | None = None
         self.canonical: str | None = None
         self.title = self.description = self.language = ""
@@ -87,15 +104,15 @@ class Collector:
             elif code == _LINK:
                 target = self._link(row)
             elif code in _FRAMES:
-                target = self._value(row, "src")
+                target = self._address(row, "src")
                 self.need([target or ""])
             elif code == _FORM:
                 if (self._value(row, "method") or "get").strip().lower() != "post":
-                    target = self._value(row, "action")
+                    target = self._address(row, "action")
             else:
                 self._other(code, row)
             if row[scan.STYLE] >= 0 and (style := self._value(row, "style")):
-                self.need(style_urls(style))
+                self.need(style_urls(style, self.longest))
             if target is not None:
                 self._add(self.written[done:before])
                 self._add([self._clean(target)])
@@ -112,12 +129,23 @@ class Collector:
             links.pop()
             self.links_cut = True
         if scan.MARK in text:
-            links = [
-                self._clean(unescape_attribute(link[1:])) if link[:1] == scan.MARK else link for link in links
-            ]
+            links = self._unescape(links)
         if self._charset != "utf-8" and not text.isascii():
             links = [encode_query(link, self._charset) for link in links]
         return links
+
+    def _unescape(self, links: list[str]) -> list[str]:
+        """Links without the references that some hold, up to the one that is too many."""
+        found, left = [], _MOST_REFERENCES
+        for link in links:
+            if link[:1] == scan.MARK:
+                left -= 1 + link.count("&")
+                if left < 0:
+                    self.links_cut = True
+                    break
+                link = self._clean(unescape_attribute(link[1:]))
+            found.append(link)
+        return found
 
     def _clean(self, target: str) -> str:
         """A link's text as the scanner writes those of anchors."""
@@ -141,12 +169,21 @@ class Collector:
                 targets.add(target)
             self.links[link] = None
 
-    def _value(self, row: list[int], attribute: str) -> str | None:
+    def _address(self, row: list[int], attribute: str) -> str | None:
+        """The value of an attribute that is a link, unless it is longer than one can be."""
+        place = _PLACE[attribute]
+        if row[place + 1] - row[place] <= self.longest:
+            return self._value(row, attribute)
+        self.too_long += self.body[row[place] : row[place] + 5].lower() != b"data:"
+        return None
+
+    def _value(self, row: list[int], attribute: str, most: int = sys.maxsize) -> str | None:
+        """The value of an attribute, of which no more than `most` bytes are wanted."""
         place = _PLACE[attribute]
         start = row[place]
         if start < 0:
             return None
-        value = self.body[start : row[place + 1]].decode("utf-8", "replace")
+        value = self.body[start : min(row[place + 1], start + most)].decode("utf-8", "replace")
         if "\0" in value:
             value = value.replace("\0", "\ufffd")
         return unescape_attribute(value) if "&" in value else value
@@ -162,15 +199,15 @@ class Collector:
             if name in self._robots_names:
                 self.obey(meta_directives(self._value(row, "content") or ""))
             elif name == "description" and not self.description:
-                content = self._value(row, "content") or ""
+                content = self._value(row, "content", 8 * _DESCRIPTION_LENGTH) or ""
                 self.description = " ".join(content.split())[:_DESCRIPTION_LENGTH]
         if order is not None and order.strip().lower() == "refresh":
-            return refresh_target(self._value(row, "content") or "")
+            return refresh_target(self._address(row, "content") or "")
         return None
 
     def _link(self, row: list[int]) -> str | None:
         relations = set((self._value(row, "rel") or "").lower().split())
-        target = self._value(row, "href") if relations else None
+        target = self._address(row, "href") if relations else None
         if "nofollow" in relations:
             return None
         if relations & _NEEDED:
@@ -188,25 +225,33 @@ class Collector:
         elif code == _HTML:
             self.language = self.language or (self._value(row, "lang") or "")
         elif code == _STYLE:
-            self.need(style_urls(self._content(row)))
+            self.need(style_urls(self._content(row), self.longest))
         elif code == _BASE:
-            if self.base is None and (target := self._value(row, "href")) is not None:
+            if self.base is None and (target := self._address(row, "href")) is not None:
                 self.base = self._rebase(target)
         elif not code:
-            self.need([self._value(row, "background") or ""])
+            self.need([self._address(row, "background") or ""])
         elif code != ANCHOR:
             if code == CODE["input"] and (self._value(row, "type") or "").strip().lower() != "image":
                 return
-            self.need(value for name in _ADDRESSES if (value := self._value(row, name)) is not None)
+            self.need(value for name in _ADDRESSES if (value := self._address(row, name)) is not None)
             self.need(urls_of_srcset(self._value(row, "srcset") or ""))
 
     def need(self, targets: Iterable[str]) -> None:
         """Take in what is needed to show the page; what is within the page itself is there already."""
-        for target in targets if self._max_requisites else ():
+        most = self._max_requisites
+        for target in targets if most else ():
+            self._looked_at += 1
+            if self._looked_at > most * _REPEATED_REQUISITES:
+                self.links_cut = True
+                return
+            if len(target) > self.longest:
+                self.too_long += target[:5].lower() != "data:"
+                continue
             link = self._clean(target)
             if not link or link[0] == "#" or link[:5].lower() == "data:" or link in self.requisites:
                 continue
-            if len(self.requisites) == self._max_requisites:
+            if len(self.requisites) == most:
                 self.links_cut = True
                 return
             self.requisites[link] = None
@@ -217,4 +262,9 @@ class Collector:
             base = parse(target, parse(self._url))
         except UrlError:
             return self._url
-        return str(base) if base.scheme in ("http", "https") else self._url
+        if base.scheme not in ("http", "https"):
+            return self._url
+        if len(text := str(base)) > self._bounds.url:
+            self.too_long += 1
+            return self._url
+        return text

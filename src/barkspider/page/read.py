@@ -15,14 +15,15 @@ import numpy.typing as npt
 from barkspider.core.settings import Page as PageSettings
 from barkspider.page import scan
 from barkspider.page.charset import decode, find_charset, style_charset, to_utf8
-from barkspider.page.collect import ANCHOR, Collector
+from barkspider.page.collect import ANCHOR, Bounds, Collector
 from barkspider.page.css import style_urls
 from barkspider.page.directives import header_directives
 from barkspider.page.fingerprint import simhash
 from barkspider.page.text import clean_text, detect_language, primary_language
 
 _ANCHOR_BYTES = 1000  # of markup; what is longer is no text of a link
-_FEW_ROWS, _MANY_ROWS = 4096, 32_768
+_FEW_ROWS, _MANY_ROWS = 4096, 16_384  # each takes up to 3 µs
+_USUAL_BOUNDS = Bounds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,8 @@ class Page:
     `links` are each once, in document order, and relative to `base`, which is an absolute URL: that of
     `<base href>`, or the page's own. So are `requisites` (what the page needs to be shown) and `canonical`.
     They are as written but for what no URL keeps: references, line ends, and, where the page is not in UTF-8,
-    other letters in queries. `links_cut` says that there were more of either than allowed, `body_cut` that only
-    the beginning of the page was read. `language` is what the page declares, `detected_language` what its text
+    other letters in queries. `links_cut` says that there were more of either than allowed, `too_long` how many were
+    longer than any may be and are not among them, `body_cut` that only the beginning of the page was read. `language` is what the page declares, `detected_language` what its text
     looks like: codes such as `pt`, or empty. `simhash` (of the text) and `anchors` (the first text of each link that
     has one) are None when they were not asked for.
     """
@@ -50,6 +51,7 @@ class Page:
     index: bool = True
     links_cut: bool = False
     body_cut: bool = False
+    too_long: int = 0
     requisites: list[str] = field(default_factory=list)
     simhash: int | None = None
     anchors: dict[str, str] | None = None
@@ -58,7 +60,7 @@ class Page:
 class PageReader:
     """Reads pages by the settings of a crawl. Keeps its buffers from page to page: one thread at a time.
 
-    `agent` is the name under which robots directives may speak to us, `max_links` how many targets of links count;
+    `agent` is the name under which robots directives may speak to us, `bounds` says how many targets of links count;
     a fragment makes no other target, and at most 16 times as many links are looked at.
 
     >>> reader = PageReader(PageSettings())
@@ -67,8 +69,10 @@ class PageReader:
     ('A page', ['b.html'], 'http://example.com/a/', True)
     """
 
-    def __init__(self, settings: PageSettings, agent: str = "barkspider", max_links: int = 10_000) -> None:
-        self._settings, self._agent, self._max_links = settings, agent, max_links
+    def __init__(
+        self, settings: PageSettings, agent: str = "barkspider", bounds: Bounds = _USUAL_BOUNDS
+    ) -> None:
+        self._settings, self._agent, self._bounds = settings, agent, bounds
         self._robots_names = ("robots", agent.lower())
         self._needs_text = settings.simhash or settings.detect_language
         self._want = (
@@ -104,12 +108,14 @@ class PageReader:
             charset,
             url,
             self._robots_names,
-            self._max_links,
-            self._max_links if settings.requisites else 0,
+            self._bounds,
+            settings.requisites,
         )
         if robots_header:
             found.obey(header_directives(robots_header, self._agent))
-        links, used, filled, written, left_out = self._scan(found.body, self._plain, self._want)
+        links, used, filled, written, left_out, too_long = self._scan(
+            found.body, self._plain, self._want, found.longest
+        )
         rows = self._rows[:filled].tolist()
         found.take(self._lines[: used - 1].tobytes() if links else None, rows)
         text = clean_text(self._plain[:written].tobytes()) if self._needs_text else None
@@ -126,6 +132,7 @@ class PageReader:
             index=found.index,
             links_cut=found.links_cut or left_out > 0,
             body_cut=body_cut,
+            too_long=found.too_long + too_long,
             requisites=list(found.requisites),
             simhash=simhash(text) if settings.simhash and text else None,
             anchors=self._anchors(found, rows) if settings.anchors else None,
@@ -135,14 +142,15 @@ class PageReader:
         """Read the style sheet at `url`: it has requisites and nothing else."""
         most = self._settings.max_parse
         charset = style_charset(body, content_type)
-        found = Collector(b"", charset, url, (), 0, self._max_links)
-        found.need(style_urls(decode(body[:most], charset)))
+        found = Collector(b"", charset, url, (), self._bounds, requisites=True)
+        found.need(style_urls(decode(body[:most], charset), found.longest))
         return Page(
             [],
             url,
             charset,
             links_cut=found.links_cut,
             body_cut=len(body) > most,
+            too_long=found.too_long,
             requisites=list(found.requisites),
         )
 
@@ -157,15 +165,19 @@ class PageReader:
 
     def _text_of(self, body: bytes, most: int) -> str:
         plain = np.empty(min(len(body), most), np.uint8)
-        written = self._scan(body, plain, scan.WANT_TEXT)[3]
+        written = self._scan(body, plain, scan.WANT_TEXT, 0)[3]
         return clean_text(plain[:written].tobytes())
 
-    def _scan(self, body: bytes, plain: npt.NDArray[np.uint8], want: int) -> tuple[int, int, int, int, int]:
+    def _scan(
+        self, body: bytes, plain: npt.NDArray[np.uint8], want: int, longest: int
+    ) -> tuple[int, int, int, int, int, int]:
         if len(self._lines) <= len(body):
             self._lines = np.empty(2 * len(body), np.uint8)
         text, words = np.frombuffer(body, np.uint8), np.frombuffer(body, np.uint64, len(body) >> 3)
         kernel: Any = scan.scan
-        counts: tuple[int, int, int, int, int] = kernel(text, words, self._lines, self._rows, plain, want)
+        counts: tuple[int, int, int, int, int, int] = kernel(
+            text, words, self._lines, self._rows, plain, want, longest
+        )
         return counts
 
     def _anchors(self, found: Collector, rows: list[list[int]]) -> dict[str, str]:
@@ -175,6 +187,7 @@ class PageReader:
                 link, start, end = found.written[row[1] - 1], row[scan.CONTENT], row[scan.CONTENT + 1]
                 if link in found.links and link not in anchors:
                     piece = found.body[start : min(end, start + _ANCHOR_BYTES)]
-                    if text := " ".join(self._text_of(piece, _ANCHOR_BYTES).split()):
+                    text = self._text_of(piece, _ANCHOR_BYTES) if b"<" in piece else clean_text(piece)
+                    if text := " ".join(text.split()):
                         anchors[link] = text
         return anchors

@@ -8,8 +8,8 @@ caller owns. No GIL is held.
 
 Links of `<a>` and `<area>`, nearly all there are, are written out one to a line, ready to be split: trimmed,
 without tabs and line ends (which no URL keeps), without those marked nofollow. One that holds a character
-reference other than `&amp;` begins with `MARK` and is left for the caller to unescape. Other tags of interest
-become a row: what the tag is, how many links came before it, and where the values of its attributes lie.
+reference other than `&amp;` begins with `MARK` and is left for the caller to unescape; one that is longer than any
+may be is counted and nothing else. Other tags of interest become a row: what the tag is, how many links came before it, and where the values of its attributes lie.
 """
 
 from __future__ import annotations
@@ -94,17 +94,19 @@ def _outside(kinds, depth):  # type: ignore[no-untyped-def]
 
 def _compile(sources: int) -> Any:
     @nb.njit(
-        nb.types.UniTuple(nb.int64, 5)(TEXT, WORDS, nb.uint8[::1], nb.int64[:, ::1], nb.uint8[::1], nb.int64),
+        nb.types.UniTuple(nb.int64, 6)(
+            TEXT, WORDS, nb.uint8[::1], nb.int64[:, ::1], nb.uint8[::1], nb.int64, nb.int64
+        ),
         nogil=True,
         cache=True,
     )
-    def scan(text, words, out, rows, plain, want):  # type: ignore[no-untyped-def]
+    def scan(text, words, out, rows, plain, want, longest):  # type: ignore[no-untyped-def]
         n = len(text)
         spans = np.full(ROW, -1, np.int64)
         stack_name = np.empty(_DEEPEST, np.uint64)
         stack_kind = np.empty(_DEEPEST, np.int64)
         opened = np.zeros(len(KIND), np.int64)  # elements of HTML, by name
-        i = links = used = filled = written = left = sources & 0
+        i = links = used = filled = written = left = too_long = sources & 0
         depth = beyond = templates = framesets = 0  # beyond: open elements of drawings that found no place
         may_frame, had_title, in_form, anchor = True, False, False, -1
         while i < n:
@@ -246,6 +248,9 @@ def _compile(sources: int) -> Any:
                     anchor = -1
                 if spans[_HREF] < 0 or is_nofollow(text, spans[_REL], spans[_REL + 1]):
                     noted = 0
+                elif spans[_HREF + 1] - spans[_HREF] > longest:
+                    too_long += 1
+                    noted = 0
                 else:
                     used = write_link(text, spans[_HREF], spans[_HREF + 1], out, used)
                     links += 1
@@ -275,14 +280,14 @@ def _compile(sources: int) -> Any:
             rows[filled] = spans
             rows[filled, 0], rows[filled, 1] = noted, links
             filled += 1
-        return links, used, filled, written, left
+        return links, used, filled, written, left, too_long
 
     return scan
 
 
 scan = _compile(_SOURCES)
-"""Read a page in UTF-8: `scan(text, words, out, rows, plain, want)`.
+"""Read a page in UTF-8: `scan(text, words, out, rows, plain, want, longest)`.
 
-Gives counts: links, bytes of `out`, rows, bytes of `plain`, rows left out. `words` is the same memory as `text`,
+Gives counts: links, bytes of `out`, rows, bytes of `plain`, rows left out, links of more than `longest` bytes. `words` is the same memory as `text`,
 eight bytes at a time. `out` must be longer than the text; `rows` and `plain` are filled as far as they go.
 """

@@ -11,6 +11,7 @@ from turbohtml.detect import detect_language as detect
 # Viúva Negra leaves out strings of more than 30 characters without a space before it classifies a text
 # (section 4.5).
 _LONGEST_WORD = 30
+_LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1}}}")
 # Scripts that put no spaces between words, from Thai to Khmer and east of that: there a long string is a sentence.
 _SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\ud7af\uf900-\ufaff\uff00-\uffef]")
 _SAMPLE = 20_000  # characters that tell a language; more cost time and change nothing
@@ -38,9 +39,10 @@ def clean_text(plain: bytes) -> str:
     if "&" in text:
         text = unescape(text)
     lines = []
+    long_words = _LONG_WORD.search(text) is not None
     for line in text.split("\n"):
         words = line.split()
-        if words and len(max(words, key=len)) > _LONGEST_WORD:
+        if long_words:
             words = [word for word in words if len(word) <= _LONGEST_WORD or _SPACELESS.search(word)]
         if words:
             lines.append(" ".join(words))

@@ -1,6 +1,6 @@
 """Strategies tried on a stored web, to choose one before a crawl begins. No network, no clock.
 
-`web` reads a graph and divides it into sites; `repeats` draws seeds and sums repetitions up. From there:
+`graph.web` reads a graph and divides it into sites; `repeats` draws seeds and sums repetitions up. From there:
 
 - `order`: which page comes next. Compiled loops (`kernels`) replay each strategy, `quality` says what the pages are
   worth in the order found.

@@ -28,10 +28,10 @@ from barkspider.core.texts import Texts
 from barkspider.frontier.budget.beast import Beast
 from barkspider.frontier.budget.budgets import Budgets, Distribution
 from barkspider.frontier.budget.star import edge_keys
+from barkspider.graph.web import WebGraph
 from barkspider.model.irlbot import beast_speed, naive_speed, over_budget
 from barkspider.simulate.queues import Naive, Plain, Queues
 from barkspider.simulate.repeats import Summary
-from barkspider.simulate.web import WebGraph
 from barkspider.storage.env import Env
 from barkspider.storage.keyset import KeySet
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from barkspider.core.errors import UsageError
 from barkspider.frontier.sampling import next_random
-from barkspider.simulate.web import WebGraph
+from barkspider.graph.web import WebGraph
 
 nb: Any = numba
 u64: Any = np.uint64

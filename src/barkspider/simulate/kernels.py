@@ -1,6 +1,6 @@
 """The compiled loops of replays: one visit of a page at a time, on whole numbers.
 
-Which of a page's new links are taken is decided by `frontier.sampling.sample`, the kernel of the live crawl.
+What becomes of a page's new links is decided by `frontier.sampling.place`, the kernel of the live crawl.
 Numba's cache goes by the file of a kernel: when that one changes, the cached loops here must go.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from barkspider.frontier.sampling import sample
+from barkspider.frontier.sampling import place
 
 nb: Any = numba
 i64: Any = np.int64
@@ -37,20 +37,21 @@ def replay(  # type: ignore[no-untyped-def]
 ):
     """Visit pages from `seeds` on, by figure 2 of Castillo et al.; the other strategies leave parts of it out.
 
-    P is a queue, or a stack if `newest_first`. Of a page's new links a random `t` go into P, all with t = 0.
-    With a `share` in thousandths, of pages that are `shallow` that share of the new links goes there instead,
-    of the others all. If links are left, the page itself goes into S if `keeps`; S is emptied into P when P
-    is empty. P and S hold `limit` pages: what is beyond is left out, and is still new (section 3.3).
+    P is a queue, or a stack if `newest_first`. Of a page's new links at most `t` go into P, all with t = 0, and the page
+    itself into S if it `keeps` one: `place` says which and whether. With a `share` in thousandths, of pages that are
+    `shallow` that share of the new links goes into P instead, of the others all. P and S hold `limit` pages (section 3.3):
+    what is left out is still new. When P is empty S becomes P: all its pages are visited again, before what they give.
 
     order[i] is the page that was visited as number i for the first time, primary[i] and secondary[i] are
     the sizes of P and S after it. Returns the pages visited, all visits, pages visited more than once, the
-    largest size of P and S together, links followed, and links left out because of the limit.
+    largest size of P and S together, links followed, and links left out.
     O(1) a link, 17 bytes a page.
     """
     nodes = len(indptr) - 1
     kind = np.zeros(nodes, np.uint8)
     queue, first, queued = np.empty(nodes, np.int32), 0, 0  # P: a ring, since a page is in it once at most
-    stored, storing = np.empty(nodes if keeps else 0, np.int32), 0  # S
+    stored, oldest, storing = np.empty(nodes if keeps else 0, np.int32), 0, 0  # S: another
+    emptying = 0  # pages of S that belong to P since that was empty
     found = np.empty(nodes, np.int32)
     pages, visits, again, largest, followed, dropped = 0, 0, 0, 0, 0, 0
     for seed in seeds:
@@ -59,21 +60,27 @@ def replay(  # type: ignore[no-untyped-def]
             queue[queued] = seed
             queued += 1
     largest = queued
-    while queued:
-        queued -= 1
-        if newest_first:
-            place = first + queued
-            page = queue[place if place < nodes else place - nodes]
-        else:
-            page = queue[first]
-            first = first + 1 if first + 1 < nodes else 0
-        visits += 1
-        is_first = kind[page] == _QUEUED
-        if is_first:
-            kind[page] = _VISITED
-        elif kind[page] == _VISITED:
+    while queued or storing:
+        if queued == 0 and emptying == 0:
+            emptying = storing
+        is_first = emptying == 0
+        if not is_first:
+            page = stored[oldest]
+            oldest = oldest + 1 if oldest + 1 < nodes else 0
+            storing -= 1
+            emptying -= 1
+            again += kind[page] == _VISITED
             kind[page] = _AGAIN
-            again += 1
+        else:
+            queued -= 1
+            if newest_first:
+                spot = first + queued
+                page = queue[spot if spot < nodes else spot - nodes]
+            else:
+                page = queue[first]
+                first = first + 1 if first + 1 < nodes else 0
+            kind[page] = _VISITED
+        visits += 1
         count = 0
         followed += indptr[page + 1] - indptr[page]
         for arc in range(indptr[page], indptr[page + 1]):
@@ -86,32 +93,27 @@ def replay(  # type: ignore[no-untyped-def]
             most = t
             if share:
                 most = (count * share + 999) // 1000 if shallow[page] else 0
-            chosen = sample(count, most, random)
-            # S comes first, as in the live crawl. But while P is empty the last place is for a link: else the
-            # pages of a full S would be visited again for ever, to no effect.
-            if keeps and 0 < most < count and queued + storing + (queued == 0) < limit:
-                stored[storing] = page
+            chosen, kept = place(count, most, keeps, queued + emptying, storing - emptying, limit, random)
+            if kept:
+                spot = oldest + storing
+                stored[spot if spot < nodes else spot - nodes] = page
                 storing += 1
             for i in range(count):
                 target = found[i]
-                kind[target] = _NEW
                 if chosen[i]:
-                    if queued + storing < limit:
-                        kind[target] = _QUEUED
-                        place = first + queued
-                        queue[place if place < nodes else place - nodes] = target
-                        queued += 1
-                    else:
-                        dropped += 1
+                    kind[target] = _QUEUED
+                    spot = first + queued
+                    queue[spot if spot < nodes else spot - nodes] = target
+                    queued += 1
+                else:
+                    kind[target] = _NEW
+                    dropped += not kept
         largest = max(largest, queued + storing)
         if is_first:
             order[pages] = page
             primary[pages] = queued
             secondary[pages] = storing
             pages += 1
-        if queued == 0 and storing:
-            queue, stored = stored, queue
-            first, queued, storing = 0, storing, 0
     return pages, visits, again, largest, followed, dropped
 
 

@@ -22,10 +22,10 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.errors import UsageError
+from barkspider.graph.web import WebGraph
 from barkspider.simulate.kernels import replay, replay_backlinks
 from barkspider.simulate.quality import MEASURES, directory_depths, scores
 from barkspider.simulate.repeats import Summary, choose_seeds
-from barkspider.simulate.web import WebGraph
 
 STRATEGIES = ("bfs", "dfs", "sydney", "random", "directory", "backlink")
 POINTS = 100  # of a curve: one for each percent of the pages that can be reached

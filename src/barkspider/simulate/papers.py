@@ -9,26 +9,26 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from barkspider.graph.web import WebGraph
 from barkspider.model.comparison import Cell, Table
 from barkspider.simulate.budget import simulate_budget
 from barkspider.simulate.farms import FarmSpec, make_web, plant_farms
 from barkspider.simulate.order import Result, Strategy, share_above, simulate_order
 from barkspider.simulate.repeats import choose_seeds
-from barkspider.simulate.web import WebGraph
 
-_LIMITED = "Limited Memory"
+LIMITED = "Limited Memory"
 _SEEDS = 100
 _BUDGET_PAGES = 30_000  # crawled by each method: enough for nine passes of the naive way
-_SAMPLED = {64: ("0.12", "0.1%"), 32: ("0.11", "0.4%"), 16: ("0.09", "1.0%"), 8: ("0.07", "2.2%")}
-_COVERED = {8: ("93.8%", "97.5%", "99.9%"), 16: ("89.0%", "94.8%", "98.1%")}
-_LIMITS = (0.03, 0.05, 0.07)
+SAMPLED = {64: ("0.12", "0.1%"), 32: ("0.11", "0.4%"), 16: ("0.09", "1.0%"), 8: ("0.07", "2.2%")}
+COVERED = {8: ("93.8%", "97.5%", "99.9%"), 16: ("89.0%", "94.8%", "98.1%")}
+LIMITS = (0.03, 0.05, 0.07)
 
 
 def tables(web: WebGraph) -> list[Table]:
     """Every table and figure that is simulated, on this web."""
-    chosen = [Strategy("bfs"), *(Strategy("sydney", t) for t in _SAMPLED)]
-    chosen += [Strategy("sydney", t, limit) for t in _COVERED for limit in _LIMITS]
-    chosen += [Strategy("random", t) for t in _COVERED]
+    chosen = [Strategy("bfs"), *(Strategy("sydney", t) for t in SAMPLED)]
+    chosen += [Strategy("sydney", t, limit) for t in COVERED for limit in LIMITS]
+    chosen += [Strategy("random", t) for t in COVERED]
     results = simulate_order(web, chosen, seeds=_SEEDS)
     found = {result.strategy: result for result in results}
     return [_table_1(found), _table_2(found), _text(web, found), _theorems()]
@@ -39,13 +39,13 @@ def _table_1(found: dict[Strategy, Result]) -> Table:
         return found[Strategy("sydney", t)].summary.mean[name]
 
     first = Cell("0.14", found[Strategy("bfs")].summary.mean["max_queue_fraction"])
-    queues = [Cell(printed, mean(t, "max_queue_fraction")) for t, (printed, _) in _SAMPLED.items()]
-    visits = [Cell(printed, mean(t, "revisits")) for t, (_, printed) in _SAMPLED.items()]
+    queues = [Cell(printed, mean(t, "max_queue_fraction")) for t, (printed, _) in SAMPLED.items()]
+    visits = [Cell(printed, mean(t, "revisits")) for t, (_, printed) in SAMPLED.items()]
     return Table(
-        _LIMITED,
+        LIMITED,
         "Table 1",
         "Largest queue and re-visited pages by t",
-        ("all", *map(str, _SAMPLED)),
+        ("all", *map(str, SAMPLED)),
         (
             ("largest queue, of the pages reached", (first, *queues)),
             ("pages re-visited", (None, *visits)),
@@ -56,19 +56,19 @@ def _table_1(found: dict[Strategy, Result]) -> Table:
 
 def _table_2(found: dict[Strategy, Result]) -> Table:
     return Table(
-        _LIMITED,
+        LIMITED,
         "Table 2",
         "Coverage under a queue limit",
-        tuple(f"{limit:.0%}" for limit in _LIMITS),
+        tuple(f"{limit:.0%}" for limit in LIMITS),
         tuple(
             (
                 f"t = {t}",
                 tuple(
                     Cell(text, found[Strategy("sydney", t, limit)].summary.mean["coverage"])
-                    for text, limit in zip(printed, _LIMITS, strict=True)
+                    for text, limit in zip(printed, LIMITS, strict=True)
                 ),
             )
-            for t, printed in _COVERED.items()
+            for t, printed in COVERED.items()
         ),
         "Printed for .it, 41 million pages; ours on the graph given.",
     )
@@ -82,7 +82,7 @@ def _text(web: WebGraph, found: dict[Strategy, Result]) -> Table:
     lost = 1 - min(result.summary.mean["pagerank"] for result in limited)
     secondary = found[Strategy("sydney", 8)].summary.mean["max_secondary_fraction"]
     return Table(
-        _LIMITED,
+        LIMITED,
         "Sections 3 and 4",
         "What the text says of P, S and quality",
         ("t = 8", "t = 16"),

@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from barkspider.core.errors import UsageError
 from barkspider.frontier.modes import MODES, rule
+from barkspider.graph.web import WebGraph
 from barkspider.simulate.parallel_kernels import OWNER, REPLICATED, crawl, random_keys
 from barkspider.simulate.partitions import Divider
-from barkspider.simulate.web import WebGraph
 from barkspider.url.partition import SLOTS, OwnerColumn
 
 ORDERS = ("breadth", "backlinks")

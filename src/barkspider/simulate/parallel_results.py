@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from barkspider.graph.web import WebGraph
 from barkspider.simulate.parallel import Crawl, Setup, Simulation, choose_seeds
 from barkspider.simulate.repeats import Summary
-from barkspider.simulate.web import WebGraph
 
 _STEPS = 50  # coverages at which a curve has a point
 

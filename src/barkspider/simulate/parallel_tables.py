@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from barkspider.graph.web import WebGraph
 from barkspider.model.comparison import Cell, Line, Picture, Table
 from barkspider.simulate.parallel import Crawl, Setup, Simulation, choose_seeds
 from barkspider.simulate.parallel_kernels import random_keys
 from barkspider.simulate.parallel_results import points
-from barkspider.simulate.web import WebGraph
 
 _PAPER = "Parallel Crawlers"
 _PROCESSES = (1, 2, 4, 8, 16, 32, 64)

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.errors import UsageError
+from barkspider.graph.web import WebGraph
 from barkspider.simulate.parallel_kernels import random_keys
-from barkspider.simulate.web import WebGraph
 from barkspider.url.domains import Domains
 from barkspider.url.keys import Keys
 from barkspider.url.partition import PARTITIONS, OwnerColumn, by_address, by_hash, by_hierarchy, top_level

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from barkspider.graph.build import build_graph
 from barkspider.graph.importing import edges_of
 from barkspider.graph.methods import pagerank
-from barkspider.simulate.web import WebGraph
+from barkspider.graph.web import WebGraph
 from barkspider.storage.env import Env
 
 MEASURES = ("pagerank", "in_degree", "home_pages")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from barkspider.core.errors import UsageError
 from barkspider.frontier.sampling import next_random
-from barkspider.simulate.web import WebGraph
+from barkspider.graph.web import WebGraph
 
 
 @dataclass(frozen=True, slots=True)

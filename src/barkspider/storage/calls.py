@@ -10,28 +10,33 @@ import errno
 import fcntl
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
-APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-READ = os.O_RDONLY | os.O_CLOEXEC
-CUT = os.O_WRONLY | os.O_CLOEXEC
-LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+_ALWAYS = os.O_CLOEXEC | os.O_NOFOLLOW  # a link in a folder of somebody else's may lead anywhere
+APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _ALWAYS
+READ = os.O_RDONLY | _ALWAYS
+CUT = os.O_WRONLY | _ALWAYS
+LOCK = os.O_RDWR | os.O_CREAT | _ALWAYS
 
 _KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE: allocate blocks behind the end and leave the end where it is
+
+
+_NO_FILES = (errno.EMFILE, errno.ENFILE)
+_Result = TypeVar("_Result")
 
 
 class Calls:
     """The system calls that an `Env` makes, as they are. Any thread."""
 
-    def open(self, path: Path, flags: int) -> int:
-        """A descriptor of the file."""
-        return os.open(path, flags, 0o644)
+    # Where no descriptor is left: gives one back, and says whether it did.
+    relief: Callable[[], bool] | None = None
 
-    def restrict(self, path: Path) -> None:
-        """Let nobody but its owner read or write a file."""
-        path.chmod(0o600)
+    def open(self, path: Path, flags: int) -> int:
+        """A descriptor of the file; one that is made is for its owner alone, since it may hold passwords and cookies."""
+        return self._relieved(lambda: os.open(path, flags, 0o600))
 
     def close(self, descriptor: int) -> None:
         """Give the descriptor back."""
@@ -79,8 +84,8 @@ class Calls:
         path.unlink()
 
     def make_folder(self, path: Path) -> None:
-        """Create one folder."""
-        path.mkdir()
+        """Create one folder, for its owner alone."""
+        path.mkdir(mode=0o700)
 
     def is_folder(self, path: Path) -> bool:
         """Whether there is a folder of this name."""
@@ -88,7 +93,8 @@ class Calls:
 
     def sync_folder(self, path: Path) -> None:
         """Make the names in a folder survive a power loss."""
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        descriptor = self._relieved(lambda: os.open(path, flags))
         try:
             os.fsync(descriptor)
         finally:
@@ -96,7 +102,7 @@ class Calls:
 
     def list(self, folder: Path) -> list[str]:
         """The names in a folder."""
-        return [entry.name for entry in folder.iterdir()]
+        return self._relieved(lambda: [entry.name for entry in folder.iterdir()])
 
     def written_since(self, folder: Path, time: float) -> Iterator[Path]:
         """The files below a folder that were changed after a time, in seconds since 1970, as far as can be seen."""
@@ -115,6 +121,15 @@ class Calls:
     def lock(self, descriptor: int) -> None:
         """Take the file for this process alone; BlockingIOError when another has it."""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _relieved(self, call: Callable[[], _Result]) -> _Result:
+        """Make a call that takes a descriptor, again where there was none and somebody gave one back."""
+        while True:
+            try:
+                return call()
+            except OSError as error:
+                if error.errno not in _NO_FILES or self.relief is None or not self.relief():
+                    raise
 
 
 class FolderLock:

@@ -2,7 +2,8 @@
 
 Everything that barkspider keeps on disk goes through an `Env`, which gathers small writes, goes on after
 short ones and turns every refusal into a `StorageError` that names the file. Below it lie the system
-calls: a test puts others in their place that fail, tear and forget.
+calls: a test puts others in their place that fail, tear and forget. No link is followed to a file, and what is
+made is for its owner alone.
 
 What survives a power loss is what was synced: the bytes of a file by `AppendFile.sync`, its name by
 `sync_folder`. `write_whole`, `rename` and `make_folder` see to that themselves.
@@ -11,6 +12,7 @@ What survives a power loss is what was synced: the bytes of a file by `AppendFil
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -236,10 +238,15 @@ class ReadFile:
 
 
 class Env:
-    """A file system: the real one, unless other calls are given. Any thread; it keeps no state."""
+    """A file system: the real one, unless other calls are given. Any thread; it keeps no state but `relieve`."""
 
     def __init__(self, calls: Calls = _CALLS) -> None:
         self._calls = calls
+
+    def relieve(self, relief: Callable[[], bool] | None) -> None:
+        """Have this called, in any thread, where the process has no descriptor left for a file: it says whether it has
+        given one back. None takes it away."""
+        self._calls.relief = relief
 
     def append(self, path: Path) -> AppendFile:
         """Open a file for appending; it is created when missing (see `sync_folder`)."""
@@ -254,16 +261,11 @@ class Env:
         with self.open(path) as file:
             return file.pread(offset, file.size if length < 0 else length)
 
-    def write_whole(self, path: Path, data: Data, *, private: bool = False) -> None:
-        """Replace a file in one step: after a crash it holds the old bytes or the new, never a mixture.
-
-        One that is `private` can be read by its owner alone.
-        """
+    def write_whole(self, path: Path, data: Data) -> None:
+        """Replace a file in one step: after a crash it holds the old bytes or the new, never a mixture."""
         temporary = path.with_name(path.name + ".new")
         self.remove(temporary)
         with self.append(temporary) as file:
-            if private:
-                self._calls.restrict(temporary)
             file.write(data)
             file.sync()
         self.rename(temporary, path)
@@ -380,6 +382,8 @@ class Env:
 def _refused(action: str, path: Path, error: OSError) -> StorageError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageError(f"disk full: cannot {action} {path}; make room and try again")
+    if error.errno == errno.ELOOP:
+        return StorageError(f"cannot {action} {path}: it is a link, and none is followed")
     return StorageError(f"cannot {action} {path}: {error.strerror}")
 
 

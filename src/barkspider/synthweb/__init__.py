@@ -9,10 +9,11 @@ How the data moves:
 3. `Web` puts them together: `answer` takes a `Request` (host, path, cookie) and gives an `Answer`; requests
    for domains beyond the regular ones go to `hazards`. Its other methods are the truth that tests compare
    a crawl with; `reach` searches the web breadth-first, `write_graph` stores a part of it as a graph,
-   `write_domain_graph` the links between its domains.
+   `write_domain_graph` the links between its domains. `StoredWeb` (`stored`) does the same for a graph in a file.
 4. `Server` listens on 127.x.y.z, one address for each server of the web: `http` parses requests and sends
    answers, `dns` resolves names, `certificates` signs for HTTPS, `log` records requests.
-5. `running_web` runs a `Server` in a process of its own and tells which settings lead a crawler to it.
+5. `running_web` runs a `Server` in a process of its own and tells which settings lead a crawler to it, `running_graph`
+   one of a stored graph.
 
 Where these are: `spec`, `web`, `server`, `process`; requests and answers in `exchange`, graphs in `graph`. `names` has the
 vocabulary, `prose` the running text, `robots` the texts of robots.txt; `kernels` says how this package compiles.
@@ -21,9 +22,10 @@ vocabulary, `prose` the running text, `robots` the texts of robots.txt; `kernels
 from barkspider.synthweb.exchange import Answer, Manner, Request
 from barkspider.synthweb.graph import domain_edges, write_domain_graph, write_graph
 from barkspider.synthweb.log import Entry, read_log
-from barkspider.synthweb.process import RunningWeb, running_web
+from barkspider.synthweb.process import RunningWeb, running_graph, running_web
 from barkspider.synthweb.server import Server
 from barkspider.synthweb.spec import HAZARDS, WebSpec, parse_hazards
+from barkspider.synthweb.stored import StoredWeb
 from barkspider.synthweb.web import Web
 
 __all__ = [
@@ -34,11 +36,13 @@ __all__ = [
     "Request",
     "RunningWeb",
     "Server",
+    "StoredWeb",
     "Web",
     "WebSpec",
     "domain_edges",
     "parse_hazards",
     "read_log",
+    "running_graph",
     "running_web",
     "write_domain_graph",
     "write_graph",

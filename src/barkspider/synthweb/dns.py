@@ -6,7 +6,7 @@ import asyncio
 import socket
 from typing import cast
 
-from barkspider.synthweb.web import Web
+from barkspider.synthweb.exchange import AnyWeb
 
 _A, _ANY, _IN = 1, 255, 1
 _NO_ERROR, _FORMAT_ERROR, _NO_SUCH_NAME, _NOT_IMPLEMENTED = 0, 1, 3, 4
@@ -14,9 +14,10 @@ _NO_ERROR, _FORMAT_ERROR, _NO_SUCH_NAME, _NOT_IMPLEMENTED = 0, 1, 3, 4
 _TTL = (300).to_bytes(4, "big")
 
 
-def respond(web: Web, query: bytes) -> bytes | None:
+def respond(web: AnyWeb, query: bytes) -> bytes | None:
     """The response to a DNS query; None where none is due.
 
+    >>> from barkspider.synthweb.web import Web
     >>> respond(Web(), b"nonsense") is None
     True
     """
@@ -68,7 +69,7 @@ def _question(query: bytes) -> tuple[str, int, int, int] | None:
 class NameServer(asyncio.DatagramProtocol):
     """Answers each datagram by itself; keeps nothing."""
 
-    def __init__(self, web: Web) -> None:
+    def __init__(self, web: AnyWeb) -> None:
         self._web = web
         self.queries = 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +73,44 @@ def redirect(location: str, status: int = 302, *headers: tuple[str, str]) -> Ans
 
 
 NOT_FOUND = Answer(404, b"<!DOCTYPE html>\n<title>Not found</title>\n<p>There is nothing here.</p>\n")
+
+
+class AnyWeb(Protocol):
+    """What servers ask of a web: a computed one (`web`), or a stored graph (`stored`)."""
+
+    has_https: bool
+    """Whether it needs HTTPS; a server that has it sets this."""
+
+    @property
+    def seed(self) -> int:
+        """What the tags of pages begin with."""
+        ...
+
+    @property
+    def servers(self) -> int:
+        """How many addresses its hosts share."""
+        ...
+
+    def server(self, host: str) -> str | None:
+        """The address of a host; None if the name does not exist, "" if DNS is silent about it."""
+        ...
+
+    def regular_host(self, name: str, scheme: str) -> tuple[int, str]:
+        """The number of a host whose pages `regular_page` makes, and their Content-Type; -1 for others."""
+        ...
+
+    def regular_page(self, host: int, target: bytes) -> tuple[bytes, int] | None:
+        """The bytes of a page, and a number that only they have; None if there is no such page."""
+        ...
+
+    def answer(self, request: Request) -> Answer:
+        """The answer to a request that `regular_page` has none for."""
+        ...
+
+    def seeds(self, count: int = 1) -> list[str]:
+        """Some URLs to begin with."""
+        ...
+
+    def describe(self) -> str:
+        """What is served, for people."""
+        ...

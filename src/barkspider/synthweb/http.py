@@ -14,10 +14,8 @@ from typing import cast
 
 from isal import isal_zlib
 
-from barkspider.synthweb.exchange import NOT_FOUND, Answer, Manner, Request
+from barkspider.synthweb.exchange import NOT_FOUND, Answer, AnyWeb, Manner, Request
 from barkspider.synthweb.log import RequestLog
-from barkspider.synthweb.text import is_https
-from barkspider.synthweb.web import Web
 
 # More than any client sends; a request that is longer gets 431.
 _MAX_HEAD = 65_536
@@ -37,10 +35,10 @@ _TRICKLE_STEPS = 50
 class Service:
     """What all connections of a server share. Used on its loop only."""
 
-    def __init__(self, web: Web, log: RequestLog | None = None) -> None:
+    def __init__(self, web: AnyWeb, log: RequestLog | None = None) -> None:
         self.web = web
         self.log = log
-        self.seed = web.spec.seed
+        self.seed = web.seed
         self.connections: set[Connection] = set()
         self._hosts: dict[bytes, tuple[int, bytes]] = {}
         self._date = (0, b"")
@@ -57,14 +55,9 @@ class Service:
         return known
 
     def _look_up(self, name: str, scheme: str) -> tuple[int, bytes]:
-        site = self.web.site(name)
-        if site is None or site.host < 0:
-            return -1, b""
-        tables = self.web.tables
-        if scheme == "http" and is_https(tables, tables.domain_of[site.host]):
-            return -1, b""
-        start = f"HTTP/1.1 200 OK\r\nServer: Quill\r\nContent-Type: {self.web.content_type(site.host)}\r\n"
-        return site.host, start.encode()
+        host, content_type = self.web.regular_host(name, scheme)
+        start = f"HTTP/1.1 200 OK\r\nServer: Quill\r\nContent-Type: {content_type}\r\n"
+        return host, start.encode()
 
     def date(self) -> bytes:
         """The Date header, made once a second."""

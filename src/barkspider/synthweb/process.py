@@ -19,8 +19,10 @@ from typing import Any
 import uvloop
 
 from barkspider.core.errors import BarkspiderError
+from barkspider.synthweb.exchange import AnyWeb
 from barkspider.synthweb.server import Server
 from barkspider.synthweb.spec import WebSpec
+from barkspider.synthweb.stored import StoredWeb
 from barkspider.synthweb.web import Web
 
 # Stopping takes milliseconds; a child that does not is stuck.
@@ -83,10 +85,28 @@ def running_web(
     ['dns.servers', 'network.allow', 'network.ports']
     """
     spec = spec or WebSpec()
+    with _child({"spec": spec.to_json()}, https, log_path, port) as (ports, authority, process):
+        yield RunningWeb(
+            spec, ports["http_port"], ports["https_port"], ports["dns_port"], authority, log_path, process
+        )
+
+
+@contextmanager
+def running_graph(graph: Path, servers: int = 0, https: bool = False) -> Iterator[dict[str, str]]:
+    """Serves a stored graph as `running_web` does; gives the settings with which a crawler finds it."""
+    with _child({"graph": str(graph), "servers": servers}, https, None, 0) as (ports, authority, _):
+        yield crawler_settings(ports["http_port"], ports["https_port"], ports["dns_port"], authority)
+
+
+@contextmanager
+def _child(
+    what: dict[str, Any], https: bool, log_path: Path | None, port: int
+) -> Iterator[tuple[dict[str, Any], Path | None, subprocess.Popen[str]]]:
+    """A child that serves; its ports, and the file of its authority."""
     with tempfile.TemporaryDirectory(prefix="synthweb-") as folder:
         authority = Path(folder) / "authority.pem" if https else None
         order = {
-            "spec": spec.to_json(),
+            **what,
             "http_port": port,
             "https_port": 0 if https else None,
             "authority": str(authority) if authority else None,
@@ -98,16 +118,7 @@ def running_web(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
         ) as process:
             try:
-                ports = _hand_over(process, order)
-                yield RunningWeb(
-                    spec,
-                    ports["http_port"],
-                    ports["https_port"],
-                    ports["dns_port"],
-                    authority,
-                    log_path,
-                    process,
-                )
+                yield _hand_over(process, order), authority, process
             finally:
                 _end(process)
 
@@ -139,8 +150,13 @@ def child_main() -> None:
     """What the child process does: takes its order from standard input, serves, ends with the input."""
     order = json.loads(sys.stdin.readline())
     try:
+        web: AnyWeb
+        if "graph" in order:
+            web = StoredWeb.load(Path(order["graph"]), order["servers"])
+        else:
+            web = Web(WebSpec.from_json(order["spec"]))
         server = Server(
-            Web(WebSpec.from_json(order["spec"])),
+            web,
             order["http_port"],
             order["https_port"],
             log=Path(order["log"]) if order["log"] else None,

@@ -16,10 +16,10 @@ from pathlib import Path
 from barkspider.core.errors import UsageError
 from barkspider.synthweb.certificates import Authority
 from barkspider.synthweb.dns import NameServer
+from barkspider.synthweb.exchange import AnyWeb
 from barkspider.synthweb.hazards import server_address
 from barkspider.synthweb.http import Connection, Service
 from barkspider.synthweb.log import Entry, RequestLog
-from barkspider.synthweb.web import Web
 
 # A port that the system picks on one address may be taken on another; after so many it is something else.
 _PORT_TRIES = 20
@@ -29,11 +29,12 @@ _NAME_SERVER_ADDRESS = "127.0.0.1"
 
 
 class Server:
-    """Serves a `Web` on the running loop, from `start` until `stop`.
+    """Serves a web on the running loop, from `start` until `stop`.
 
     A port of 0 is picked by the system; `https_port=None` serves no HTTPS. `log` is a file, or "memory" for
     `requests`. With HTTPS the certificate of the authority is written to `authority`.
 
+    >>> from barkspider.synthweb.web import Web
     >>> async def serve_for_a_moment() -> bool:
     ...     server = Server(Web())
     ...     await server.start()
@@ -45,16 +46,16 @@ class Server:
 
     def __init__(
         self,
-        web: Web,
+        web: AnyWeb,
         http_port: int = 0,
         https_port: int | None = None,
         dns_port: int = 0,
         log: Path | str | None = None,
         authority: Path | None = None,
     ) -> None:
-        if web.spec.https_share > 0 and https_port is None:
+        if web.has_https and https_port is None:
             raise UsageError(
-                "a web with https_share above 0 needs an HTTPS port; give one, or 0 to have one picked"
+                "a web with URLs of https needs an HTTPS port; give one, or 0 to have one picked"
             )
         if https_port is not None and authority is None:
             raise UsageError("HTTPS needs a file for the certificate of its authority")
@@ -76,8 +77,8 @@ class Server:
     async def start(self) -> None:
         """Binds all sockets and begins to answer; the ports are known afterwards."""
         loop = asyncio.get_running_loop()
-        _allow_open_files(self.web.spec.servers * 2 + 10_000)
-        addresses = [server_address(number) for number in range(self.web.spec.servers)]
+        _allow_open_files(self.web.servers * 2 + 10_000)
+        addresses = [server_address(number) for number in range(self.web.servers)]
         try:
             self.http_port = await self._listen(addresses, self.http_port, "http", None)
             if self.https_port is not None and self.authority is not None:
@@ -86,7 +87,7 @@ class Server:
                 self.authority.write_bytes(signer.pem)
                 context = signer.server_context()
                 self.https_port = await self._listen(addresses, self.https_port, "https", context)
-                self.web.ground.has_https = True
+                self.web.has_https = True
             transport, _ = await loop.create_datagram_endpoint(
                 lambda: NameServer(self.web), (_NAME_SERVER_ADDRESS, self.dns_port)
             )

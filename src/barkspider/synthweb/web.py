@@ -65,6 +65,30 @@ class Web:
         # Navigation and footer of hosts: 5 KB each.
         self._template = lru_cache(8_192)(self._make_template)
 
+    @property
+    def seed(self) -> int:
+        """That of its `WebSpec`."""
+        return self.spec.seed
+
+    @property
+    def servers(self) -> int:
+        """How many addresses its hosts share."""
+        return self.spec.servers
+
+    @property
+    def has_https(self) -> bool:
+        """Whether it is, or has to be, served over HTTPS too."""
+        return self.ground.has_https or self.spec.https_share > 0
+
+    @has_https.setter
+    def has_https(self, on: bool) -> None:
+        self.ground.has_https = on
+
+    def describe(self) -> str:
+        """What is served, for people."""
+        spec = self.spec
+        return f"{spec.pages:,} pages on {spec.domains:,} domains and {spec.servers} servers"
+
     # --- names -------------------------------------------------------------------------------------
 
     def seeds(self, count: int = 1) -> list[str]:
@@ -254,6 +278,15 @@ class Web:
             return redirect(f"https://{request.host}{request.target}", 301)
         found = self.regular_page(site.host, request.target.encode("utf-8", "replace"))
         return NOT_FOUND if found is None else Answer(200, found[0], self.content_type(site.host))
+
+    def regular_host(self, name: str, scheme: str) -> tuple[int, str]:
+        """The number of a regular host that answers on `scheme`, or -1, and its Content-Type."""
+        site = self.site(name)
+        if site is None or site.host < 0:
+            return -1, ""
+        if scheme == "http" and is_https(self.tables, self.tables.domain_of[site.host]):
+            return -1, ""
+        return site.host, self.content_type(site.host)
 
     def regular_page(self, host: int, target: bytes) -> tuple[bytes, int] | None:
         """The bytes of the page at `target` on a regular host, and a number that only they have; or None."""

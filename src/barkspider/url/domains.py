@@ -47,10 +47,10 @@ class Domains:
 
     pay_level: Callable[[str], str]
 
-    def __init__(self, private: bool = False) -> None:
+    def __init__(self, private: bool = False, remembered: int = _REMEMBERED) -> None:
         self._suffixes = _suffixes(private)
         # The cache itself is the method: one Python call less for each link of each page.
-        self.pay_level = lru_cache(_REMEMBERED)(self._pay_level)
+        self.pay_level = lru_cache(remembered)(self._pay_level)
 
     def is_registered(self, host: str) -> bool:
         """Whether the host is itself a name under a public suffix: example.com, not co.uk or 10.0.0.1.

@@ -2,14 +2,16 @@
 
 Matching takes the pieces between the stars from left to right, each at its first place after the one
 before. That finds a match whenever there is one, so nothing is ever tried again and no pattern can make
-it slow, as a regular expression could be made.
+it slow, as a regular expression could be made: `PathPattern.work` says what it takes at most.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise, product
+from string import hexdigits
 
-_LOWER_ESCAPE = re.compile(r"%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f])")
+_LOWER_ESCAPE = re.compile(r"(%(?:[0-9A-F][a-f]|[a-f][0-9A-Fa-f]))")
 # Of `*` and `$`, and of the marks that need no escape, `-._~`.
 _LITERAL_ESCAPE = re.compile(r"%(2[4ADE]|5F|7E)", re.IGNORECASE)
 _LETTER_ESCAPE = re.compile(r"%(3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9A])", re.IGNORECASE)
@@ -17,6 +19,10 @@ _LETTER_ESCAPE = re.compile(r"%(3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9A])", re
 _DIVIDER_ESCAPE = re.compile(r"%(2[1367-9BCF]|3[ABDF]|40|5[BD])", re.IGNORECASE)
 _QUERY = re.compile(r"[?*]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+_CHARACTERS = {first + second: chr(int(first + second, 16)) for first, second in product(hexdigits, repeat=2)}
+# What finding a piece costs beside the letters it goes over, in letters; and how long a pattern makes each cost one more.
+_FIND, _PIECE = 50, 32
+_SIGNS = 9  # pieces and letters of a pattern that are looked at to tell it from others
 
 
 def upper_escapes(target: str) -> str:
@@ -25,7 +31,11 @@ def upper_escapes(target: str) -> str:
     >>> upper_escapes("/%e3%83%84/100%")
     '/%E3%83%84/100%'
     """
-    return _LOWER_ESCAPE.sub(lambda match: match[0].upper(), target) if "%" in target else target
+    if "%" not in target:
+        return target
+    parts = _LOWER_ESCAPE.split(target)
+    parts[1::2] = map(str.upper, parts[1::2])
+    return "".join(parts)
 
 
 def comparable(target: str) -> str:
@@ -56,7 +66,9 @@ def plain_escapes(target: str) -> str:
 
 
 def _undo(escapes: re.Pattern[str], text: str) -> str:
-    return escapes.sub(lambda match: chr(int(match[1], 16)), text)
+    parts = escapes.split(text)  # a third of the time of `sub` with a function: a URL may be all escapes
+    parts[1::2] = map(_CHARACTERS.__getitem__, parts[1::2])
+    return "".join(parts)
 
 
 def escape(pattern: str) -> str:
@@ -103,6 +115,24 @@ class PathPattern:
         self._tail = pieces.pop() if anchored and pieces else ""
         self._middle = [piece for piece in pieces if piece]
         self.literal = head if not anchored and not self._middle else None
+
+    def work(self) -> tuple[int, int]:
+        """What a match takes at most, in letters gone over: so many, and so many more for each of the target's, because
+        each piece is looked for where the last one ended.
+
+        >>> PathPattern("/*a*b").work(), PathPattern("/a$").work()
+        ((150, 1), (50, 1))
+        """
+        return _FIND * (1 + self.text.count("*")), 1 + len(self.text) // _PIECE
+
+    def signs(self) -> list[str]:
+        """Some texts of one or two letters, each of which all that matches has.
+
+        >>> PathPattern("/*abc*d").signs(), PathPattern("/*").signs()
+        (['ab', 'bc'], ['/'])
+        """
+        piece = max((*self._middle[:_SIGNS], self._tail, self.head), key=len)[:_SIGNS]
+        return list(map("".join, pairwise(piece))) or list(piece)
 
     def matches(self, target: str) -> bool:
         """Whether a path and query fits, as `comparable` gives it."""

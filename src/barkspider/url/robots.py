@@ -11,8 +11,10 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections import Counter
 from collections.abc import Iterable
-from itertools import accumulate, pairwise
+from functools import lru_cache
+from itertools import accumulate, chain, pairwise
 from typing import Self
 
 from barkspider.core.errors import UrlError
@@ -28,9 +30,17 @@ _MAX_LINE = 2083 * 8 - 1
 # A site needs one, and that one can name 50,000 others (sitemaps.org); longer ones are no URLs of ours.
 _MAX_SITEMAPS = 100
 _MAX_SITEMAP = 2048
-# Each costs every URL a search, and 500 KiB hold 27,000. Of what follows, the beginning up to the wildcard is
-# forbidden: who writes so many must not keep us busy, and we must not go where we were not wanted.
-_MAX_WILD = 1_000
+# Rules with wildcards, and stars in them: they take memory, and 500 KiB hold 27,000 or a quarter of a million. Of rules
+# that follow, the beginning up to the wildcard is forbidden: who writes so many must not keep us busy, and we must not go
+# where we were not wanted.
+_MAX_WILD, _MAX_STARS = 1_000, 4_000
+# What judging a URL may take, in letters gone over: some 60 µs. That is enough for 200 patterns and a URL of 100 letters;
+# where it is not, only patterns are tried that have something in common with the URL, and if even these are too many it
+# is forbidden.
+_MOST_WORK = 30_000
+_USUAL_LENGTH = 100
+# Verdicts that took longer, for a URL is judged when it is queued and when its turn comes: 16 MB.
+_REMEMBERED = 8192
 # Trying each of more prefixes than this costs more than it saves.
 _MANY_PREFIXES = 200
 
@@ -67,7 +77,17 @@ class RobotsRules:
     (True, False, 2.0)
     """
 
-    __slots__ = ("_lengths", "_literals", "_plain", "_prefixes", "_wild", "crawl_delay", "sitemaps")
+    __slots__ = (
+        "_index",
+        "_lengths",
+        "_literals",
+        "_plain",
+        "_prefixes",
+        "_wild",
+        "_work",
+        "crawl_delay",
+        "sitemaps",
+    )
 
     def __init__(
         self,
@@ -84,17 +104,22 @@ class RobotsRules:
         # Most rules are plain prefixes, kept in a dictionary; Allow wins between equals.
         literals: dict[str, bool] = {}
         wild: _Wild = []
+        closed: list[str] = []  # beginnings of rules that are too many
+        stars = 0
         for allow, text in rules:
             if "*" not in text and not text.endswith("$"):
                 literal = comparable(escape(text))
                 literals[literal] = allow or literals.get(literal, False)
-            else:
+                continue
+            stars += text.count("*")
+            if len(wild) < _MAX_WILD and stars <= _MAX_STARS:
                 pattern = PathPattern(text)
                 wild.append((pattern.length, allow, pattern))
-        for _, allow, pattern in wild[_MAX_WILD:]:
-            if not allow:
-                literals.setdefault(pattern.head, False)
-        del wild[_MAX_WILD:]
+            elif not allow:
+                head, star, _ = text.partition("*")
+                closed.append(comparable(escape(head if star else head[:-1])))
+        for head in closed:
+            literals.setdefault(head, False)
         wild.sort(key=lambda rule: rule[:2], reverse=True)
         self._arrange(literals, wild, plain, crawl_delay, sitemaps)
 
@@ -108,6 +133,12 @@ class RobotsRules:
     ) -> Self:
         self.crawl_delay, self.sitemaps = crawl_delay, sitemaps
         self._literals, self._wild, self._plain = literals, wild, plain
+        self._work = 0, 0  # of all patterns
+        for _, _, pattern in wild:
+            fixed, each = pattern.work()
+            self._work = self._work[0] + fixed, self._work[1] + each
+        # Made now if usual URLs need it: files come one by one, URLs of many files together.
+        self._index = _Index(wild) if self._takes_long(_USUAL_LENGTH) else None
         self._lengths = sorted({len(text) for text in self._literals}, reverse=True)
         # What no Disallow can match is allowed, and that is most of what is asked.
         prefixes = {text for text, allow in self._literals.items() if not allow}
@@ -209,6 +240,16 @@ class RobotsRules:
     def _match(self, target: str) -> bool:
         if not target.startswith(self._prefixes) or target == "/robots.txt":
             return True
+        if self._wild and self._takes_long(len(target)):
+            return _remembered(self, target)
+        return self._try(target, self._wild)
+
+    def _takes_long(self, letters: int) -> bool:
+        """Whether it takes too long to compare a target of so many letters with every pattern."""
+        fixed, each = self._work
+        return fixed + each * letters > _MOST_WORK
+
+    def _try(self, target: str, wild: _Wild) -> bool:
         longest, verdict = -1, True
         literals = self._literals
         for length in self._lengths:
@@ -217,12 +258,46 @@ class RobotsRules:
             if found is not None:
                 longest, verdict = len(start), found
                 break
-        for length, allow, pattern in self._wild:
+        for length, allow, pattern in wild:
             if length < longest or (length == longest and verdict):
                 break
             if pattern.matches(target):
                 return allow
         return verdict
+
+    def _judge(self, target: str) -> bool:
+        """Whether a target is allowed with which many patterns would have to be compared."""
+        if self._index is None:
+            self._index = _Index(self._wild)
+        places = self._index.find(target)
+        return places is not None and self._try(target, [self._wild[place] for place in places])
+
+
+_remembered = lru_cache(_REMEMBERED)(RobotsRules._judge)
+
+
+class _Index:
+    """Patterns by that of their signs which fewest others have, and what each takes to be tried."""
+
+    def __init__(self, wild: _Wild) -> None:
+        signs = [pattern.signs() for _, _, pattern in wild]
+        counts = Counter(chain.from_iterable(signs))
+        self._places: dict[str, list[int]] = {}
+        for place, each in enumerate(signs):
+            self._places.setdefault(min(each, key=counts.__getitem__, default=""), []).append(place)
+        self._work = [pattern.work() for _, _, pattern in wild]
+
+    def find(self, target: str) -> list[int] | None:
+        """The places of patterns that may match, in their order; None when it takes too long to try them."""
+        found, left = list[int](), _MOST_WORK
+        for sign in self._places.keys() & {"", *target, *map("".join, pairwise(target))}:
+            for place in self._places[sign]:
+                fixed, each = self._work[place]
+                left -= fixed + each * len(target)
+                if left < 0:
+                    return None
+                found.append(place)
+        return sorted(found)
 
 
 ALLOW_ALL = RobotsRules()
@@ -344,7 +419,7 @@ def _repaired(pattern: str, origin: str) -> list[str]:
     patterns = words if all(word.startswith("/") for word in words) else ["%20".join(words)]
     found = []
     for each in patterns:
-        url = _WHOLE_URL.match(each)
+        url = _WHOLE_URL.match(each) if each[0] in "hH" else None
         if url is not None:
             if not _is_of(url[1], origin):
                 continue

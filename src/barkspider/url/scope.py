@@ -2,17 +2,21 @@
 
 A verdict has two parts. What depends on the origin alone (scheme, host, port) a caller may remember, because
 most links of a page lie at a few origins; path, extension and depth are looked at for each URL.
+
+What is excluded stays out however it is written: parsing has made one text of most ways to write a host, and an exclusion
+looks through those that are left, the final dot of a name, the IPv6 forms of an IPv4 address, escapes of plain letters.
 """
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable
 
 from barkspider.core.errors import SettingsError, UrlError
 from barkspider.core.settings import Scope
-from barkspider.url.domains import Domains
+from barkspider.url.domains import Domains, is_address
 from barkspider.url.parse import origin, parse, split
-from barkspider.url.patterns import PathPattern, comparable
+from barkspider.url.patterns import PathPattern, comparable, plain_escapes
 
 # The ports that the WHATWG fetch standard blocks: a request there would speak to another protocol.
 _BLOCKED_BY_BROWSERS = (
@@ -46,6 +50,8 @@ _BLOCKED_BY_BROWSERS = (
 # Databases, caches and queues that take a line of text for a command; no browser blocks them.
 _STORES = (1433, 1521, 2181, 3306, 5432, 5672, 6379, 9042, 11211, 27017)
 OTHER_PROTOCOLS = frozenset(_BLOCKED_BY_BROWSERS + _STORES)
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_COMPATIBLE = ipaddress.IPv6Network("::/96")
 
 
 def landing(location: str, base: str) -> str:
@@ -84,11 +90,17 @@ class ScopeRules:
         self._prefixes = tuple(f"{scheme}://" for scheme in scope.schemes)
         self._ports = frozenset(scope.ports)
         self._include_hosts = _HostSet(scope.include_hosts)
-        self._exclude_hosts = _HostSet(scope.exclude_hosts)
+        self._exclude_hosts = _HostSet(scope.exclude_hosts, plain=True)
         self._include_domains = frozenset(map(_canonical_host, scope.include_domains))
-        self._exclude_domains = frozenset(map(_canonical_host, scope.exclude_domains))
+        self._exclude_domains = frozenset(
+            _plain_host(_canonical_host(name)) for name in scope.exclude_domains
+        )
         self._include_paths = [PathPattern(pattern) for pattern in scope.include_paths]
-        self._exclude_paths = [PathPattern(pattern) for pattern in scope.exclude_paths]
+        self._exclude_paths = [
+            PathPattern(reading)
+            for pattern in scope.exclude_paths
+            for reading in {pattern, plain_escapes(pattern)}
+        ]
         self._include_extensions = frozenset(map(_canonical_extension, scope.include_extensions))
         self._exclude_extensions = frozenset(map(_canonical_extension, scope.exclude_extensions))
         self._looks_at_paths = bool(self._include_paths or self._exclude_paths)
@@ -127,6 +139,20 @@ class ScopeRules:
             or self._judge_target(target, asked_for=True)
         )
 
+    def bars(self, url: str, origin: str) -> bool:
+        """Whether the robots.txt of an origin is not to be followed to `url`: it is of another domain, and the user
+        excluded its host or its port. Schemes and paths are for pages.
+
+        >>> rules = ScopeRules(Scope(exclude_hosts=("shy.example",)), Domains(), [])
+        >>> rules.bars("http://shy.example/x", "http://a.example"), rules.bars("http://b.example/", "http://a.example")
+        (True, False)
+        """
+        _, host, port, _ = split(url)
+        if self._domains.pay_level(host) == self._domains.pay_level(split(f"{origin}/").host):
+            return False
+        closed = bool(self._ports) and port not in self._ports
+        return closed or self._judge_host(host, asked_for=True) is not None
+
     def refuses_url(self, url: str, depth: int) -> str | None:
         """As `refuses`, when it is known that the origin of the URL is not refused."""
         if self.looks_at_urls:
@@ -150,10 +176,10 @@ class ScopeRules:
         return None
 
     def _judge_host(self, host: str, asked_for: bool = False) -> str | None:
-        domain = self._domains.pay_level(host)
-        if host in self._exclude_hosts:
+        domain, plain = self._domains.pay_level(host), _plain_host(host)
+        if plain in self._exclude_hosts:
             return "host"
-        if domain in self._exclude_domains:
+        if self._exclude_domains and self._domains.pay_level(plain) in self._exclude_domains:
             return "domain"
         if asked_for:
             return None
@@ -171,12 +197,15 @@ class ScopeRules:
     def _judge_target(self, target: str, asked_for: bool = False) -> str | None:
         if self._looks_at_paths:
             compared, included = comparable(target), [] if asked_for else self._include_paths
-            if any(pattern.matches(compared) for pattern in self._exclude_paths) or (
+            readings = {compared, comparable(plain_escapes(target))} if "%" in target else (compared,)
+            if any(pattern.matches(reading) for reading in readings for pattern in self._exclude_paths) or (
                 included and not any(pattern.matches(compared) for pattern in included)
             ):
                 return "path"
         if self._looks_at_extensions:
-            name = target.partition("?")[0].rpartition("/")[2]
+            name = target.partition("?")[0].rpartition("/")[2].partition(";")[0]
+            if "%" in name:
+                name = comparable(plain_escapes(name))
             extension = name.rpartition(".")[2].lower() if "." in name else ""
             if extension and (
                 extension in self._exclude_extensions
@@ -189,12 +218,14 @@ class ScopeRules:
 class _HostSet:
     """Host names, and `*.name` for a host and all below it."""
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], plain: bool = False) -> None:
+        """If `plain`, whoever asks gives plain hosts."""
         self._hosts: set[str] = set()
         self._trees: set[str] = set()
         for name in names:
             below = name.removeprefix("*.")
-            (self._hosts if below == name else self._trees).add(_canonical_host(below))
+            host = _canonical_host(below)
+            (self._hosts if below == name else self._trees).add(_plain_host(host) if plain else host)
 
     def __bool__(self) -> bool:
         return bool(self._hosts or self._trees)
@@ -218,6 +249,21 @@ def _canonical_host(name: str) -> str:
     if not host or any(sign in name for sign in "/?#@\\") or (":" in name and name[-1] != "]"):
         raise SettingsError(f"{name!r} is not a host name; write it like example.com or *.example.com")
     return host
+
+
+def _plain_host(host: str) -> str:
+    """A canonical host as exclusions are compared with it: however it is written, it is this one that answers.
+
+    >>> _plain_host("a.example."), _plain_host("[::ffff:7f00:1]"), _plain_host("[64:ff9b::7f00:1]"), _plain_host("[::1]")
+    ('a.example', '127.0.0.1', '127.0.0.1', '[::1]')
+    """
+    if not host.startswith("["):
+        return host if is_address(host) else host.strip(".")
+    address = ipaddress.IPv6Address(host[1:-1])
+    within = address.ipv4_mapped or address.sixtofour
+    if within is None and (address in _NAT64 or (address in _COMPATIBLE and int(address) >> 16)):
+        within = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return str(within) if within else host
 
 
 def _canonical_extension(name: str) -> str:

@@ -18,9 +18,14 @@ What the paper leaves open is decided like this:
   arrives in the first round would fail.
 - What fails in the round in which Q_F is read goes behind it in the same queue, and is not read again
   in that round. A re-scan takes what is there when it begins.
-- j doubles only if there is anything in Q_F: the URLs within budget need no further queues. When it has reached
-  `max_queues`, what is re-scanned is placed like new URLs, from the queue after the current one on. Everything
-  still gets its turn, but from there on the cost grows with the crawl, as that of the naive way, j times slower.
+- Q_F is read after Q_j only when twice as many URLs have been taken as at the last time, or when all queues are empty.
+  While every domain has enough URLs to fill its budgets, that is after each round, as in the paper.
+- j doubles when Q_F is read, so not while all URLs are within budget. When all queues are empty it grows at once by as
+  many as half of Q_F needs; how many that are, the last re-scan has counted.
+- At `max_queues` there are none to split Q_F over: what comes back has s·B_x a queue in place of B_x, beside what is
+  there. s is a power of two: enough for the turns that have passed since the last time, but no more than half of Q_F
+  needs; if all queues are empty, enough for that half. So the cost stays bounded however few the domains are
+  (docs/decisions/0022).
 - URLs out of Q_F go into the new queues only, and those of the same domain that arrive later go behind
   them: that is what one pair of left-over budget a domain (`placement`) means here. The array of the paper
   would let them fill what the domain left free in Q_2 … Q_j.
@@ -32,6 +37,7 @@ What the paper leaves open is decided like this:
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,7 +51,7 @@ from barkspider.core.errors import StorageError
 from barkspider.core.records import Flag
 from barkspider.core.settings import Budget
 from barkspider.core.texts import Texts
-from barkspider.frontier.budget.placement import FAILED, Placement
+from barkspider.frontier.budget.placement import FAILED, LEVELS, Placement
 from barkspider.storage.drum.blocks import Reader
 from barkspider.storage.drum.counters import Counters
 from barkspider.storage.drum.known import Segment, Writer, read_blocks
@@ -56,6 +62,7 @@ _FIRST = 2  # queues to begin with
 _BLOCK = 1 << 18  # bytes: what each queue gathers in RAM; 64 KiB would double the cost of taking URLs
 _DEFERRED = np.uint8(Flag.DEFERRED)
 _PAIR = np.dtype("<u8")
+_LARGEST = 2**32 - 1  # a budget
 
 
 @dataclasses.dataclass(slots=True)
@@ -75,7 +82,7 @@ class Moved:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Gauges:
     """How things stand: `current` is a number from 1 to `queues`, `away` counts URLs of Q_F that `put` has not
-    seen again yet, `domains` the entries of the table of left-over budgets."""
+    seen again yet, `domains` the entries of the table of left-over budgets, `share` is s of the last re-scan."""
 
     queues: int
     current: int
@@ -83,13 +90,14 @@ class Gauges:
     failed: int
     away: int
     domains: int
+    share: int
 
 
 class Beast:
     """See the module. Filled by `star` with `put`, emptied into `robots` with `take`; one thread owns it.
 
     Invariants: no URL is lost, and none comes out twice; a domain has at most B_x URLs in a queue, with the B_x
-    that counted when it began that queue. Depth, parent and time travel with each URL. It is a `Structure`:
+    that counted when it began that queue, and s times that of what a re-scan has placed. Depth, parent and time travel with each URL. It is a `Structure`:
     its table is in the folder `beast`, its queues are in `queues`. After a StorageError only the last commit
     counts.
 
@@ -122,6 +130,10 @@ class Beast:
         self._barrier = 0  # no turn from here on is begun while a re-scan goes on
         self._left = 0  # rows of Q_F that the re-scan has still to hand out
         self._away = 0  # rows handed out that are not back
+        self._share = 1  # s: what the rows of the last re-scan have for each B_x
+        self._scanned_turn = self._scanned_taken = (
+            0  # where the last re-scan began, and what was taken by then
+        )
         self._number = 1  # of the next file of the table
         self._tables: set[str] = set()  # files of the table on disk
         self._prepared: set[str] = set()  # those that the last `prepare` named
@@ -158,6 +170,7 @@ class Beast:
             len(self._failed),
             self._away,
             len(self._placement),
+            self._share,
         )
 
     def put(self, batch: UrlBatch, budgets: npt.NDArray[np.uint32]) -> None:
@@ -167,9 +180,10 @@ class Beast:
         queues, first = len(self._queues), self._turn + 1
         flags = batch.flags
         deferred = (flags & _DEFERRED) != 0
-        turns = self._placement.place(
-            batch.pld_key, budgets, deferred, first, max(first, self._split), self._turn + queues - 1
-        )
+        last = self._turn + queues - 1
+        if self._share > 1:
+            budgets = np.where(deferred, _times(budgets, self._share), budgets)
+        turns = self._placement.place(batch.pld_key, budgets, deferred, first, max(first, self._split), last)
         fails = turns == FAILED
         numbers = ((turns - self._start) % queues).astype(np.uint16)
         numbers[fails] = queues
@@ -182,7 +196,10 @@ class Beast:
                 queue.append_batch(ordered.slice(start, stop).to_arrow())
             start = stop
         failed = int(np.count_nonzero(fails))
-        self._away -= int(np.count_nonzero(deferred))
+        back = int(np.count_nonzero(deferred))
+        self._away -= back
+        if back and not self.awaited:
+            self._placement.close(last)
         self.moved.failed += failed
         self.moved.placed += len(batch) - failed
         self.moved.written += _bytes(batch.packed)
@@ -228,6 +245,10 @@ class Beast:
             "barrier": self._barrier,
             "left": self._left,
             "away": self._away,
+            "share": self._share,
+            "levels": self._placement.levels.tolist(),
+            "scanned_turn": self._scanned_turn,
+            "scanned_taken": self._scanned_taken,
             "moved": dataclasses.asdict(self.moved),
             "files": files,
         }
@@ -244,6 +265,8 @@ class Beast:
         """Check the invariants."""
         assert 0 <= self._start <= self._turn < self._start + len(self._queues)
         assert 0 <= self._left <= len(self._failed)
+        assert self._share >= 1
+        assert self._placement.levels.shape == (LEVELS,)
         assert self._away >= 0
         assert not self.awaited or self._turn < self._barrier <= self._start + len(self._queues)
         moved = self.moved
@@ -262,25 +285,41 @@ class Beast:
         if not any(map(len, self._queues)):
             if self.awaited or not len(self._failed):
                 return False
-            self._begin_round()
+            self._begin_round(dry=True)
         elif self.awaited and self._turn + 1 == self._barrier:
             return False
         elif self._turn + 1 < self._start + len(self._queues):
             self._turn += 1
         else:
-            self._begin_round()
+            self._begin_round(dry=False)
         return True
 
-    def _begin_round(self) -> None:
-        """Q_1 is current again; what is in Q_F is to be read, and to be split over further queues."""
+    def _begin_round(self, dry: bool) -> None:
+        """Q_1 is current again. If it is time, what is in Q_F is to be read; `dry` says that all queues are empty."""
+        self._start = self._turn = self._start + len(self._queues)
+        self._split = self._start
+        if len(self._failed) and (dry or self.moved.taken >= 2 * self._scanned_taken):
+            self._begin_rescan(dry)
+
+    def _begin_rescan(self, dry: bool) -> None:
+        """Let all of Q_F be read, and be split over further queues; where there may be none, over all but the current
+        one, beside what is there."""
         queues = len(self._queues)
-        growth = min(queues, self._most_queues - queues) if len(self._failed) else 0
-        self._queues += [self._open(queues + number) for number in range(1, growth + 1)]
-        self._start = self._turn = self._start + queues
+        half = _turns_for_half(self._placement.levels) * self._share
+        growth = min(max(queues, half) if dry else queues, self._most_queues - queues)
         self._barrier = self._start + queues
-        self._split = self._barrier if growth > 0 else self._start
+        if growth:
+            self._queues += [self._open(queues + number) for number in range(1, growth + 1)]
+            self._split = self._barrier
+            turns = half if dry else growth
+        else:
+            self._placement.clear()
+            turns = half if dry else min(half, self._turn - self._scanned_turn)
+        self._share = _power_of_two(turns / (growth or queues - 1))
+        self._placement.levels[:] = 0
         self._left = len(self._failed)
-        self.moved.rescans += self._left > 0
+        self._scanned_turn, self._scanned_taken = self._turn, self.moved.taken
+        self.moved.rescans += 1
 
     def _unpacked(self, found: pa.BinaryArray) -> UrlBatch:
         rows = Texts.from_arrow(found)
@@ -310,6 +349,11 @@ class Beast:
             numbers = [int(state[name]) for name in ("number", "start", "turn", "split", "barrier", "left")]
             self._number, self._start, self._turn, self._split, self._barrier, self._left = numbers
             self._away = int(state["away"])
+            # Crawls that began before there was such a thing as s go on as if no re-scan had been.
+            self._share = int(state.get("share", 1))
+            self._scanned_turn = int(state.get("scanned_turn", 0))
+            self._scanned_taken = int(state.get("scanned_taken", 0))
+            self._placement.levels = np.array(state.get("levels", [0] * LEVELS), np.int64)
             self.validate()
         except (AssertionError, KeyError, TypeError, ValueError) as error:
             raise StorageError("the state of beast is damaged") from error
@@ -324,3 +368,27 @@ class Beast:
 
 def _bytes(rows: Texts) -> int:
     return rows.size() + 4 * len(rows)
+
+
+def _times(budgets: npt.NDArray[np.uint32], share: int) -> npt.NDArray[np.uint32]:
+    product: npt.NDArray[np.uint64] = budgets.astype(np.uint64) * np.uint64(share)
+    return np.clip(product, 1, _LARGEST).astype(np.uint32)
+
+
+def _turns_for_half(levels: npt.NDArray[np.int64]) -> int:
+    """The least power of two of turns in which half of the URLs fit that a re-scan has counted; 0 for none.
+
+    >>> _turns_for_half(np.array([10, 0, 20, 12])), _turns_for_half(np.zeros(3))
+    (4, 0)
+    """
+    counts = np.cumsum(levels)
+    return 1 << int(np.searchsorted(2 * counts, counts[-1])) if counts[-1] else 0
+
+
+def _power_of_two(value: float) -> int:
+    """The least power of two that is not below.
+
+    >>> [_power_of_two(value) for value in (0.3, 1, 1.5, 2, 127 / 3)]
+    [1, 1, 2, 2, 64]
+    """
+    return 1 << max(0, math.ceil(value) - 1).bit_length()

@@ -6,6 +6,9 @@ budget enough: a domain fills its queues one after the other, so those before th
 those behind it have none of its URLs. A pair whose turn has come says no more than no pair, so it is dropped
 when there are too many.
 
+During a re-scan turns go on past the last queue, for URLs that fail: so it is known afterwards, by powers of two, how
+many turns would have been enough for how many of them (`levels`). When it is over these turns are forgotten (`close`).
+
 The live crawl and simulations call the same kernel.
 """
 
@@ -26,6 +29,7 @@ _TABLE = nb.uint64[:, ::1]
 
 FAILED = -1  # instead of a turn: no queue has budget left, so the URL goes to Q_F
 SLOT = 16  # bytes
+LEVELS = 33  # powers of two up to 2^32, as many as there are turns
 _LEAST = 64  # slots
 _PART = 1 << 20  # entries that are sorted at a time, on their way to the disk
 _HIGHEST = 2**64 - 1
@@ -57,17 +61,21 @@ def _shift(slots):  # type: ignore[no-untyped-def]
         nb.int64,
         nb.int64,
         nb.int64[::1],
+        nb.int64[::1],
     ),
     nogil=True,
     cache=True,
 )
-def place(table, used, most, keys, budgets, deferred, first, split, last, turns):  # type: ignore[no-untyped-def]
+def place(table, used, most, keys, budgets, deferred, first, split, last, turns, levels):  # type: ignore[no-untyped-def]
     """Give each row the turn of the first queue in which its domain has budget left; IRLbot, section 6.2.
 
     Rows are taken in order. Ordinary ones may go into turns `first` to `last`, `deferred` ones, which were
     in Q_F, into `split` to `last`. A domain has at most its budget in each turn, with the budget that counts
     when it begins one. `table` has `used` entries (key, turn · 2^32 + left-over budget), and key 0 where there
     is none; its length is a power of two above `most`. When it has `most`, further domains fail too.
+
+    A deferred row of a domain in the table that fails has a turn as well, n behind `last`, and counts in the first of
+    `levels` with n ≤ 2^level.
 
     Returns the entries used then. O(1) a row.
     """
@@ -87,7 +95,7 @@ def place(table, used, most, keys, budgets, deferred, first, split, last, turns)
         elif left == 0:
             turn, left = turn + 1, i64(budgets[row])
         turns[row] = FAILED
-        if turn > last or left == 0:
+        if left == 0 or (turn > last and not deferred[row]):
             continue
         if is_new:
             if used == most:
@@ -95,8 +103,23 @@ def place(table, used, most, keys, budgets, deferred, first, split, last, turns)
             used += 1
             table[slot, 0] = key
         table[slot, 1] = (u64(turn) << u64(32)) | u64(left - 1)
-        turns[row] = turn
+        if turn <= last:
+            turns[row] = turn
+            continue
+        level = 0
+        while turn - last > i64(1) << i64(level):
+            level += 1
+        levels[level] += 1
     return used
+
+
+@nb.njit(nb.void(_TABLE, nb.int64), nogil=True, cache=True)
+def _close(table, last):  # type: ignore[no-untyped-def]
+    """Let no entry be of a turn behind `last`: what was there has failed."""
+    full = u64(last) << u64(32)
+    for slot in range(len(table)):
+        if table[slot, 1] >> u64(32) > u64(last):
+            table[slot, 1] = full
 
 
 @nb.njit(nb.void(_TABLE, nb.types.Array(nb.uint64, 2, "C", readonly=True)), nogil=True, cache=True)
@@ -150,6 +173,7 @@ class Placement:
         self._table = np.zeros((_LEAST, 2), np.uint64)
         self._used = 0
         self._cleaned = 0  # the first turn that counted when the table was last cleaned
+        self.levels = np.zeros(LEVELS, np.int64)  # of deferred rows that failed; see `place`
 
     def __len__(self) -> int:
         """Entries, some of which may say no more than none."""
@@ -174,9 +198,27 @@ class Placement:
             self._cleaned = first
         turns = np.empty(len(keys), np.int64)
         self._used = place(
-            self._table, self._used, self._most(), keys, budgets, deferred, first, split, last, turns
+            self._table,
+            self._used,
+            self._most(),
+            keys,
+            budgets,
+            deferred,
+            first,
+            split,
+            last,
+            turns,
+            self.levels,
         )
         return turns
+
+    def close(self, last: int) -> None:
+        """A re-scan is over: domains whose URLs did not fit into the turns up to `last` go on behind these."""
+        _close(self._table, last)
+
+    def clear(self) -> None:
+        """Forget all domains."""
+        self.load(np.empty((0, 2), np.uint64))
 
     def entries(self, first: int) -> Iterator[npt.NDArray[np.uint64]]:
         """Keys and pairs of the domains that have URLs in turn `first` or later, in parts, by ascending keys."""

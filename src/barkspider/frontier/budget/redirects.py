@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.storage.drum.repository import UPDATE, Drum
-from barkspider.storage.drum.sizing import Sizing
+from barkspider.storage.drum.sizing import Allowance, Sizing
 from barkspider.storage.env import Env
 
 Keys: TypeAlias = npt.NDArray[np.uint64]
@@ -58,7 +58,7 @@ class Redirects:
         env: Env,
         folder: Path,
         *,
-        sizing: Sizing | None = None,
+        sizing: Sizing | Allowance | None = None,
         background: bool = True,
         state: dict[str, Any] | None = None,
     ) -> None:

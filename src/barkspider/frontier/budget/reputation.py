@@ -51,6 +51,7 @@ _ROWS = 1 << 16  # domains handed over at a time: about two milliseconds
 _BUSY = 0.25
 _LEAD = 32  # bytes of a domain that redirects, during a ranking: where it leads, and what it stands for
 _SCORES = "<u4"
+_COUNTED = ("rankings", "read", "written")
 
 
 class _StoppedError(Exception):
@@ -64,6 +65,8 @@ class _Ranked(NamedTuple):
     largest: int
     merged: Keys  # domains that are counted with others
     unmerged: int  # domains for which there was no room among these
+    read: int  # bytes that the ranking read, the edges and the graph that is made of them anew included
+    written: int
 
 
 class Reputation:
@@ -102,6 +105,7 @@ class Reputation:
         self._log = Log(env, folder, NAME, 2, state)
         self.in_force = bool(state and state["in_force"])
         self._ranked = int(state["ranked"]) if state else 0  # edges at the last ranking that was settled
+        self._counted = {name: int(state.get(name, 0)) if state else 0 for name in _COUNTED}
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
         self._worked = 0.0  # CPU-seconds of the thread at its last pause
@@ -126,6 +130,10 @@ class Reputation:
             if not wait:
                 return
 
+    def traffic(self) -> dict[str, int]:
+        """How many rankings were made, the bytes that all of them read and wrote, edges, and edges at the last."""
+        return self._counted | {"edges": len(self._log), "ranked": self._ranked}
+
     def notices(self) -> list[Notice]:
         """What happened since the last call, for the log: `ranked` and `ranking_failed`, with details."""
         taken, self._notices = self._notices, []
@@ -133,7 +141,7 @@ class Reputation:
 
     def prepare(self) -> dict[str, Any]:
         """Make the edges durable and describe the state."""
-        return self._log.prepare() | {"ranked": self._ranked, "in_force": self.in_force}
+        return self._log.prepare() | {"ranked": self._ranked, "in_force": self.in_force} | self._counted
 
     def committed(self) -> None:
         """The manifest with the prepared state is safe."""
@@ -177,6 +185,8 @@ class Reputation:
         self._thread = None
         outcome, self._outcome = self._outcome, None
         if isinstance(outcome, _Ranked):
+            for name, more in (("rankings", 1), ("read", outcome.read), ("written", outcome.written)):
+                self._counted[name] += more
             if outcome.largest > _SATURATED * outcome.domains:
                 self._decide(outcome, False)
             else:
@@ -237,27 +247,33 @@ class Reputation:
             self._outcome = error
 
     def _rank(self, end: int, edges: int, leads: Leads) -> _Ranked:
-        aliases = Aliases.resolved(leads.keys, leads.targets)
-        memory = self._memory - _LEAD * len(leads.keys)
-
-        def scan() -> Iterator[tuple[Keys, Keys]]:
-            for rows in self._log.read(end):
-                sources, targets = np.ascontiguousarray(rows.T)
-                yield aliases(sources), aliases(targets)
-
         # Here, in the thread that ranks: the kernels of graphs are for nobody else, and take seconds to compile.
         from barkspider.graph.external import Work, top_supporters
         from barkspider.graph.keyed import build_keyed
 
-        graph, _ = build_keyed(self._env, self._scratch, scan, memory, self._watch)
+        aliases = Aliases.resolved(leads.keys, leads.targets)
+        memory = self._memory - _LEAD * len(leads.keys)
+
+        work = Work()
+
+        def scan() -> Iterator[tuple[Keys, Keys]]:
+            for rows in self._log.read(end):
+                work.traffic.read += rows.nbytes
+                sources, targets = np.ascontiguousarray(rows.T)
+                yield aliases(sources), aliases(targets)
+
+        graph, _ = build_keyed(self._env, self._scratch, scan, memory, self._watch, traffic=work.traffic)
         share, largest = sample_share(graph.nodes, graph.edges, memory), 0
-        with ArrayWriter(self._env, self._scratch / "scores", _SCORES, durable=False) as writer:
-            for _, scores in top_supporters(graph, memory, Work(), share):
+        with ArrayWriter(self._env, self._scratch / "scores", _SCORES, work.traffic, durable=False) as writer:
+            for _, scores in top_supporters(graph, memory, work, share):
                 self._watch()
                 supporters = np.minimum(np.rint(scores), graph.nodes)
                 largest = max(largest, int(supporters.max()))
                 writer.write(supporters)
-        return _Ranked(edges, graph.nodes, share, largest, aliases.keys, leads.left_out)
+        moved = work.traffic
+        return _Ranked(
+            edges, graph.nodes, share, largest, aliases.keys, leads.left_out, moved.read, moved.written
+        )
 
     def _watch(self) -> None:
         """Stop when the owner closes; in the background, pause for as long as the share of CPU asks for."""

@@ -21,7 +21,7 @@ from typing import Any
 
 from barkspider.core.batch import UrlBatch
 from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
-from barkspider.storage.drum.sizing import Sizing
+from barkspider.storage.drum.sizing import Allowance, Sizing
 from barkspider.storage.env import Env
 from barkspider.url.partition import slotted
 
@@ -49,7 +49,7 @@ class Seen:
         env: Env,
         folder: Path,
         *,
-        sizing: Sizing | None = None,
+        sizing: Sizing | Allowance | None = None,
         front: int = 0,
         background: bool = True,
         state: dict[str, Any] | None = None,

@@ -33,7 +33,7 @@ from barkspider.frontier.budget.budgets import Budgets, Distribution
 from barkspider.frontier.budget.redirects import Redirects
 from barkspider.frontier.budget.reputation import Notice, Reputation
 from barkspider.storage.drum.repository import CHECK, CHECK_UPDATE, UPDATE, Drum
-from barkspider.storage.drum.sizing import Sizing
+from barkspider.storage.drum.sizing import Allowance, Sizing
 from barkspider.storage.env import Env
 from barkspider.url.partition import slotted
 
@@ -102,8 +102,8 @@ class Star:
         folder: Path,
         settings: Budget,
         *,
-        sizing: Sizing | None = None,
-        edge_sizing: Sizing | None = None,
+        sizing: Sizing | Allowance | None = None,
+        edge_sizing: Sizing | Allowance | None = None,
         front: int = _FRONT,
         ranking_memory: int = _RANKING,
         first_ranking: int = reputation.FIRST,
@@ -266,6 +266,10 @@ class Star:
     def expected(self) -> float:
         """E[B_x], the mean budget of the domains known."""
         return self._budgets.expected(self.distribution())
+
+    def ranking_traffic(self) -> dict[str, int] | None:
+        """What rankings moved on disk, if there are any; see `Reputation.traffic`."""
+        return None if self._reputation is None else self._reputation.traffic()
 
     def notices(self) -> list[Notice]:
         """What a log should say of rankings since the last call: (name, details)."""

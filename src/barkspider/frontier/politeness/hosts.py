@@ -7,12 +7,15 @@ even an empty deque would take more memory than all the rest. `Roster` moves the
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Iterator
 from enum import Enum
 
 from barkspider.core.events import Trail
 from barkspider.core.records import UrlRow
 from barkspider.frontier.politeness.pauses import HostPace, ServerPace
+from barkspider.frontier.politeness.slots import BOUNDS, NEW, SLOW
+from barkspider.frontier.politeness.turns import Turns
 from barkspider.url import DISALLOW_ALL, split
 
 
@@ -21,6 +24,7 @@ class State(Enum):
 
     IDLE = "idle"
     WAITING = "waiting"
+    UNNAMED = "unnamed"
     DUE = "due"
     BUSY = "busy"
     BLOCKED = "blocked"
@@ -29,15 +33,21 @@ class State(Enum):
 class Server(ServerPace):
     """An address, and the hosts on it whose own pause is over."""
 
-    __slots__ = ("active", "address", "busy", "due", "listed")
+    __slots__ = ("address", "busy", "cost", "due", "listed")
 
     def __init__(self, address: str) -> None:
         super().__init__()
         self.address = address
         self.busy = False
-        self.listed = False  # whether the heap of servers holds it
-        self.active = 0  # hosts on it that have something to ask
-        self.due: list[Host] = []  # few; a deque takes ten times the memory
+        self.listed = False  # whether it is in the heap of servers, or in line for a slot
+        self.cost = NEW  # see `slots`
+        self.due = Turns[Host]()
+
+    def rank(self, host: Host) -> int:
+        """That of a request to a host on it; see `slots`."""
+        if self.cost == NEW and host.trouble:  # in an earlier run, or at another address
+            return SLOW
+        return bisect(BOUNDS, self.cost)
 
 
 class Entry:
@@ -69,6 +79,9 @@ class Origin:
 
 
 Asked = tuple[str, str, int]  # a robots.txt to fetch: origin, URL, hops
+MOST_ORIGINS = 32  # of a host: more than people have, and less than a scan of its ports
+# Answers since the last look-up that speak for a host's name servers: as quick answers do for a server.
+_FEW_ANSWERS, _MANY_ANSWERS = 6, 16
 
 
 class Host(HostPace):
@@ -78,9 +91,10 @@ class Host(HostPace):
     """
 
     __slots__ = (
-        "active",
         "address_until",
+        "answers",
         "duplicates",
+        "errands",
         "error",
         "first",
         "flying",
@@ -90,6 +104,7 @@ class Host(HostPace):
         "length",
         "lookups",
         "origins",
+        "pld",
         "robots",
         "server",
         "state",
@@ -98,14 +113,16 @@ class Host(HostPace):
     def __init__(self, key: int) -> None:
         super().__init__()
         self.key = key
+        self.pld = 0  # the key of its pay-level domain, once there is anything to ask
         self.state = State.IDLE
         self.first: Entry | None = None
         self.last: Entry | None = None
         self.length = 0  # of the queue
         self.flying: Entry | Asked | None = None  # what is under way
-        self.active = False  # whether anything is queued or under way
         self.last_turn = -math.inf  # of what was put off
-        self.robots: tuple[Asked, ...] = ()  # go before pages; rarely any
+        self.robots: tuple[Asked, ...] = ()  # of its own domain: go before pages; rarely any
+        self.errands: tuple[Asked, ...] = ()  # of other domains, which sent us here: go after pages
+        self.answers = 0  # since its address was looked up
         self.origins: tuple[Origin, ...] = ()  # rarely more than two
         self.address_until = -math.inf
         self.server: Server | None = None
@@ -137,18 +154,43 @@ class Host(HostPace):
             yield entry
             entry = entry.behind
 
+    def is_wanted(self) -> bool:
+        """Whether there is anything to ask it."""
+        return self.first is not None or bool(self.robots or self.errands)
+
     def name(self) -> str:
         """The host's name, which whatever is queued begins with."""
-        if self.robots:
-            return split(self.robots[0][1]).host
+        for _, url, _ in (*self.robots, *self.errands):
+            return split(url).host
         assert self.first is not None
         return split(self.first.row.url.decode()).host
 
-    def origin(self, name: str) -> Origin:
+    def lookup_rank(self) -> int:
+        """That of looking up its address; see `slots`."""
+        if self.answers >= _FEW_ANSWERS:
+            return 0 if self.answers >= _MANY_ANSWERS else 1
+        if self.answers:
+            return 2
+        return SLOW if self.lookups or self.trouble else 3
+
+    def find_origin(self, name: str) -> Origin | None:
         """What is known of one of its origins."""
         for known in self.origins:
             if known.name == name:
                 return known
+        return None
+
+    def origin(self, name: str) -> Origin | None:
+        """As `find_origin`, for one that is made when it is new; None when there are too many.
+
+        Others can link to as many ports of a host as they like, but not shut out those of http and https.
+        """
+        for known in self.origins:
+            if known.name == name:
+                return known
+        port = name.partition("://")[2].rpartition("]")[2].partition(":")[2]
+        if port and len(self.origins) >= MOST_ORIGINS:
+            return None
         known = Origin(name)
         self.origins += (known,)
         return known

@@ -10,12 +10,17 @@ host is the longest of
     parking         from so many troubles on, much longer, and doubling too
 
 and that of a server the longer of its delay τ_s, by the mean budget of its domains, and a multiple of the
-time that its answers take. Budgets shorten the two delays and nothing else.
+time that its answers take. Budgets shorten the two delays and nothing else, and are looked up when a pause begins: a
+domain that falls back to B_0 has its delay in full again from its next answer on.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
 
 from barkspider.core.events import PageFetched, RobotsFetched
 from barkspider.core.settings import Politeness
@@ -23,7 +28,51 @@ from barkspider.core.settings import Politeness
 _LEAST_RETRY_AFTER = 1.0  # seconds: zero and dates in the past mean "soon", not "at once"
 _MOST_DOUBLINGS = 10  # a host parked for ten minutes at first is asked once a week in the end
 _LARGEST_POWER = 64  # of two; any delay that is doubled so often is beyond every cap
+_MOST_MULTIPLES = 100_000  # domains: some 10 MB, and ten times the `top_domains` of the paper
+_MULTIPLE = np.dtype([("domain", "<u8"), ("multiple", "<f8")])
 _WEIGHT = 0.25  # of the newest answer in the moving average: the last handful decides
+
+
+class Multiples:
+    """Budgets of domains above B_0, in multiples of it, as they were last heard of; of all others it is 1.
+
+    When there are too many, those are forgotten that were heard of longest ago: they have the full delay.
+
+    >>> known = Multiples()
+    >>> known.learn([7, 8], [3.0, 5.0]); known.learn([7], [1.0])
+    >>> known.of(7), known.of(8), known.of(9), len(known)
+    (1.0, 5.0, 1.0, 1)
+    """
+
+    def __init__(self, most: int = _MOST_MULTIPLES) -> None:
+        self._most = most
+        self._above: dict[int, float] = {}
+
+    def __len__(self) -> int:
+        """Domains above B_0."""
+        return len(self._above)
+
+    def of(self, domain: int) -> float:
+        """The budget of a domain."""
+        return self._above.get(domain, 1.0)
+
+    def learn(self, domains: Iterable[int], multiples: Iterable[float]) -> None:
+        """These are the budgets now."""
+        for domain, multiple in zip(domains, multiples, strict=True):
+            self._above.pop(domain, None)
+            if multiple > 1.0:
+                self._above[domain] = multiple
+                if len(self._above) > self._most:
+                    del self._above[next(iter(self._above))]
+
+    def save(self) -> npt.NDArray[np.void]:
+        """All of it, for `load` of a later run."""
+        return np.array(list(self._above.items()), _MULTIPLE)
+
+    def load(self, saved: bytes) -> None:
+        """Begin with what an earlier run knew."""
+        found = np.frombuffer(saved, _MULTIPLE)
+        self.learn(found["domain"].tolist(), found["multiple"].tolist())
 
 
 class HostPace:
@@ -95,6 +144,7 @@ class Pauses:
 
     def __init__(self, politeness: Politeness) -> None:
         self._politeness = politeness
+        self.multiples = Multiples()
 
     def answered(
         self,
@@ -142,8 +192,9 @@ class Pauses:
         delay = _scaled(politeness.server_delay, politeness.server_delay_floor, server.mean_budget())
         return max(delay, min(politeness.slow_factor * server.average, politeness.max_slow_delay))
 
-    def set_budget(self, host: HostPace, server: ServerPace | None, domain: int, budget: float) -> None:
-        """The budget of a host's domain, in multiples of B_0; ignored unless it may shorten delays."""
+    def follow_budget(self, host: HostPace, server: ServerPace | None, domain: int) -> None:
+        """Let a host of this domain have the budget that is known now; ignored unless it may shorten delays."""
+        budget = self.multiples.of(domain)
         if not self._politeness.scale_by_budget or (host.domain, host.budget) == (domain, budget):
             return
         if server is not None:

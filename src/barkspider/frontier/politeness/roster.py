@@ -3,11 +3,13 @@
 A host (a name) is always in one state:
 
     IDLE ── put ──► WAITING ── its pause is over ──► DUE ── its server's too ──► BUSY ── outcome ──► IDLE
-                       └────── address unknown: ResolveHost, BUSY ──────┘
+                       └───── address unknown: UNNAMED ── ResolveHost, BUSY ─────┘
     BLOCKED: its next URL waits for a robots.txt that another host is being asked for (a redirect)
 
 At most one request at a time goes to a host, and one to a server (an address). Hosts wait in `waiting`; the heap
-holds servers that have a host due. What is asked of a host, and how long its pauses are, is for `Ready` to say.
+holds servers that have a host due. For whom there is no slot at that moment waits in `lines`, one for each rank: servers
+with a host due, and hosts whose address is to be looked up. Turns go round by domain, at a server as in a line. What is
+asked of a host, how long its pauses are, and who gets a slot is for `Ready` to say.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from itertools import count
 
 from barkspider.core.settings import Politeness
 from barkspider.frontier.politeness.hosts import Host, Server, State
+from barkspider.frontier.politeness.slots import RANKS
+from barkspider.frontier.politeness.turns import Turns
 from barkspider.frontier.politeness.waiting import Waiting
 
 _FORGET_AT_ONCE = 1_000  # hosts looked at in a step, so that many with long pauses do not hold it up
@@ -28,8 +32,8 @@ _FORGET_AT_ONCE = 1_000  # hosts looked at in a step, so that many with long pau
 class Roster:
     """See the module. Filled and asked by `Ready`, in one thread.
 
-    Invariants: every host is in the one place that its state says; a server is in the heap when it has a host due
-    and is not busy. `remembered` is how many idle hosts are kept.
+    Invariants: every host is in the one place that its state says; a server is in the heap, or in line, when it has a
+    host due and is not busy. `remembered` is how many idle hosts are kept.
 
     >>> roster = Roster(Politeness(), remembered=10)
     >>> host = roster.host(7)
@@ -38,7 +42,8 @@ class Roster:
     'WAITING'
     >>> roster.rested(now=5.0) is host
     True
-    >>> roster.move(host, "127.0.0.1"); roster.line_up(host); roster.due(now=5.0) is host
+    >>> roster.move(host, "127.0.0.1"); roster.line_up(host)
+    >>> server = roster.due(now=5.0); roster.call(server) is host
     True
     >>> roster.begin(host); roster.due(now=5.0), host.state.name
     (None, 'BUSY')
@@ -52,6 +57,7 @@ class Roster:
         self._many_servers = 2 * remembered  # beyond, those without hosts are forgotten
         self._waiting = Waiting()
         self._due: list[tuple[float, int, Server]] = []
+        self.lines = [Turns[Host | Server]() for _ in range(RANKS)]
         self._order = count()
         self.restarted = -math.inf  # when a crawl was gone on with: all count as contacted then
 
@@ -84,10 +90,8 @@ class Roster:
         if host.server is not server:
             if host.server is not None:
                 host.server.leave(host)
-                host.server.active -= host.active
             host.server = server
             server.join(host)
-            server.active += host.active
 
     # ── from state to state ────────────────────────────────────────────────────────────────────
 
@@ -95,16 +99,12 @@ class Roster:
         """Let a host that is idle, and has something to ask, wait for the end of its pause."""
         if host.state is not State.IDLE:
             return
-        active = host.first is not None or bool(host.robots)
-        if active:
+        if host.first is not None or host.robots or host.errands:  # as `is_wanted`: for each request
             self._idle.pop(host.key, None)
             host.state = State.WAITING
             self._waiting.push(host)
         else:
             self._idle[host.key] = host
-        if host.active != active and host.server is not None:
-            host.server.active += 1 if active else -1
-        host.active = active
 
     def rested(self, now: float) -> Host | None:
         """Take out the host whose own pause ended first, if it has ended; what it does next is for the caller."""
@@ -113,22 +113,45 @@ class Roster:
             host.state = State.IDLE
         return host
 
+    def next_server(self, host: Host, now: float) -> Server | None:
+        """The server of a host that has rested and need not line up: it is free, and nobody else is due. So it is with
+        nearly every request of a crawl."""
+        server = host.server
+        if (
+            server is not None
+            and server.next_time <= now
+            and not server.busy
+            and not server.due
+            and (not self._due or self._due[0][0] > now)
+        ):
+            return server
+        return None
+
     def line_up(self, host: Host) -> None:
         """A host that has rested waits for its server."""
         assert host.server is not None
         host.state = State.DUE
-        host.server.due.append(host)
+        host.server.due.push(host.pld, host)
         self._list(host.server)
 
-    def due(self, now: float) -> Host | None:
-        """Take out the next host whose server's pause is over too; `begin` or `pass_over` is to follow."""
+    def due(self, now: float) -> Server | None:
+        """Take out the next server whose pause is over and that has a host due; `call` or `wait` is to follow."""
         if not self._due or self._due[0][0] > now:
             return None
-        server = heapq.heappop(self._due)[2]
+        return heapq.heappop(self._due)[2]
+
+    def call(self, server: Server) -> Host:
+        """Take out the host whose turn it is at a server; `begin` or `pass_over` is to follow."""
         server.listed = False
-        host = server.due.pop(0)
+        host = server.due.take()
         host.state = State.IDLE
         return host
+
+    def wait(self, number: int, domain: int, who: Host | Server) -> None:
+        """There is no slot for a server that was due, or for looking up the address of a host that has rested."""
+        if isinstance(who, Host):
+            who.state = State.UNNAMED
+        self.lines[number].push(domain, who)
 
     def begin(self, host: Host) -> None:
         """A request goes out to a host that was due."""
@@ -146,6 +169,10 @@ class Roster:
         assert host.server is not None
         host.state, host.flying, host.server.busy = State.IDLE, None, False
         self._list(host.server)
+
+    def last_in_line(self) -> int:
+        """The last rank in which somebody waits for a slot; -1 if nobody does."""
+        return max((number for number, line in enumerate(self.lines) if line), default=-1)
 
     def next_time(self) -> float:
         """When `rested` or `due` may give a host again, if nothing happens before."""
@@ -178,24 +205,26 @@ class Roster:
     def validate(self) -> None:
         """Check the invariants."""
         waiting = {id(host) for host in self._waiting}
-        due = [id(host) for server in self._servers.values() for host in server.due]
+        servers = self._servers.values()
+        due = [id(host) for server in servers for line in server.due.values() for host in line]
+        lines = [who for line in self.lines for ones in line.values() for who in ones]
+        unnamed = {id(who) for who in lines if isinstance(who, Host)}
+        listed = {id(who) for who in lines if isinstance(who, Server)} | {id(each[2]) for each in self._due}
         assert len(waiting) == len(list(self._waiting))
         assert len(set(due)) == len(due)
+        assert len(unnamed) + len(listed) == len(lines) + len(self._due)
         hosts = dict.fromkeys(self._servers, 0)
-        active = dict.fromkeys(self._servers, 0)
         for key, host in self._hosts.items():
             entries = list(host.entries())
             assert len(entries) == host.length
             assert not entries or entries[-1] is host.last
             if host.server is not None:
                 hosts[host.server.address] += 1
-                active[host.server.address] += host.active
-            assert host.active == (host.state is not State.IDLE)
             assert (host.state is State.WAITING) == (id(host) in waiting)
             assert (host.state is State.DUE) == (id(host) in due)
+            assert (host.state is State.UNNAMED) == (id(host) in unnamed)
             assert (host.state is State.IDLE) == (key in self._idle)
-            assert host.state is not State.IDLE or not (host.first or host.robots)
+            assert host.state is not State.IDLE or not host.is_wanted()
         for address, server in self._servers.items():
-            assert server.listed == bool(server.due and not server.busy)
+            assert server.listed == bool(server.due and not server.busy) == (id(server) in listed)
             assert server.hosts == hosts[address]
-            assert server.active == active[address]

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from barkspider.core.errors import StorageError
-from barkspider.core.texts import Rows, Texts
+from barkspider.core.texts import Rows
+from barkspider.frontier.robots.permit import heads, second
 from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
-from barkspider.storage.drum.sizing import Sizing
+from barkspider.storage.drum.sizing import Allowance, Sizing
 from barkspider.storage.env import Env
 from barkspider.storage.queue.disk_queue import DiskQueue
 
@@ -35,15 +35,6 @@ _TIME = np.uint64(_LATEST)
 _SHIFT = np.uint64(32)
 
 Seen = npt.NDArray[np.uint64]
-
-
-def second(time: float) -> int:
-    """A time as it is stored, in whole seconds.
-
-    >>> second(100.7), second(-1), second(1e12)
-    (100, 0, 4294967295)
-    """
-    return int(min(max(time, 0), _LATEST))
 
 
 class Asks:
@@ -59,7 +50,7 @@ class Asks:
         folder: Path,
         *,
         expiry: float,
-        sizing: Sizing | None,
+        sizing: Sizing | Allowance | None,
         background: bool,
         state: Callable[[str], dict[str, Any] | None],
         kept: dict[str, Any],
@@ -123,7 +114,7 @@ class Asks:
         for found in self.requested.results():
             assert isinstance(found.values, np.ndarray)
             assert found.aux is not None
-            wanted = heads(found.aux, np.arange(len(found)), _WANTED, _WANTED.itemsize)
+            wanted = heads(found.aux, np.arange(len(found)), _WANTED)
             new = np.flatnonzero(found.unique | self._spent(found.values, wanted["seen"]))
             for text in found.aux.take(new).tolist():
                 self._to_ask.append(text[_WANTED.itemsize :])
@@ -147,6 +138,11 @@ class Asks:
                 taken.append(name)
             self._handed += 1
         return taken
+
+    def expunge(self, now: float) -> None:
+        """Forget asks that no longer count, whoever asks, in a merge that goes on in the background."""
+        oldest = second(now - self._expiry)
+        self.requested.merge(wait=False, expunge=lambda _, asked: (asked & _TIME) <= np.uint64(oldest))
 
     def settle(self, name: str) -> bool:
         """Nothing waits for this answer any more. Whether it was asked for."""
@@ -193,11 +189,3 @@ class Asks:
 
     def _remember(self, stored: Seen, seen: Seen) -> Seen:
         return np.where(self._spent(stored, seen), seen, stored)
-
-
-def heads(texts: Texts, rows: Rows, kind: np.dtype[Any], least: int) -> npt.NDArray[Any]:
-    """What stands at the beginning of some texts, which have `least` bytes or more."""
-    if len(rows) and texts.lengths()[rows].min() < least:
-        raise StorageError("a value of robots/cache or robots/requested is damaged")
-    places = texts.offsets[rows, None] + np.arange(kind.itemsize)
-    return np.ascontiguousarray(texts.data[places]).reshape(-1).view(kind)

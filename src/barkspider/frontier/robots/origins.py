@@ -5,7 +5,8 @@
                                               └── a pause ───┘ no answer (RFC 9309, 2.3.1; see `rules`)
 
 A robots.txt to fetch is a task of a host (`Host.robots`), at the same politeness as pages and before them: filled
-here, emptied by `Ready`.
+here, emptied by `Ready`. Anybody can redirect to anybody: what is to be fetched for the sake of an origin of another
+domain is an errand (`Host.errands`), which comes after pages, if the robots.txt of its own origin allows it.
 """
 
 from __future__ import annotations
@@ -16,15 +17,19 @@ from typing import TypeAlias
 
 from barkspider.core.errors import StorageError
 from barkspider.core.events import RobotsFetched
-from barkspider.core.records import UrlRow
-from barkspider.core.settings import Politeness
+from barkspider.core.settings import Settings
 from barkspider.frontier.politeness.hosts import Asked, Host, Origin, State
 from barkspider.frontier.politeness.roster import Roster
-from barkspider.frontier.robots.rules import MOST_REDIRECTS, learn, miss, rules_of
-from barkspider.url import ALLOW_ALL, Keys, RobotsRules, origin, split
+from barkspider.frontier.robots.rules import MOST_REDIRECTS, ROBOTS, TOO_MANY, learn, miss, rules_of
+from barkspider.url import ALLOW_ALL, DISALLOW_ALL, Domains, Keys, RobotsRules, origin, split
 
-# Told when the robots.txt of an origin is known or given up (0), or else after which pause it is asked for again.
-Learned: TypeAlias = Callable[[Origin, float], None]
+# Told when the robots.txt of an origin of a host is known or given up (0), or else after which pause it is asked again.
+Learned: TypeAlias = Callable[[Host, Origin, float], None]
+
+_REMEMBERED_DOMAINS = 1_000  # a host is asked about once
+_MOST_ERRANDS = (
+    8  # that wait at a host: for more origins than this its file could not be had, and is asked for later
+)
 
 
 class Origins:
@@ -33,16 +38,22 @@ class Origins:
     Invariant: `asking` origins are being asked for, or about to be. `learned` may be set by whoever wants to be told.
     """
 
-    def __init__(self, politeness: Politeness, agent: str, keys: Keys, roster: Roster) -> None:
-        self._politeness, self._agent, self._keys, self._roster = politeness, agent, keys, roster
+    def __init__(self, settings: Settings, roster: Roster) -> None:
+        self._politeness, self._agent = settings.politeness, settings.agent.name
+        self._keys, self._roster = Keys(settings.seed), roster
+        self._domains = Domains(settings.url.private_suffixes, remembered=_REMEMBERED_DOMAINS)
         self.learned: Learned = lambda *_: None
         self.asking = 0
 
     def ask(self, name: str, now: float) -> None:
         """Fetch the robots.txt of an origin, unless it is known or under way."""
-        known = self._find(name)[1]
+        host = self._host_of(name)
+        known = host.origin(name)
+        if known is None:  # nothing of it will be fetched
+            known = Origin(name)
+            learn(known, DISALLOW_ALL, None, self._politeness, now)
         if known.until > now:
-            self.learned(known, 0.0)
+            self.learned(host, known, 0.0)
         elif not known.asking:
             self.add(_first_ask(name))
 
@@ -50,9 +61,41 @@ class Origins:
         """Let a robots.txt be fetched from the host that its URL names."""
         name, url, _ = asked
         self._set_asking(self._find(name)[1], True)
-        host = self._roster.host(self._keys.of(split(url).host))
-        host.robots += (asked,)
+        host = self._host_of(url)
+        self.put(host, asked)
+        if host.state is State.BLOCKED:  # what it waits for may wait for this
+            host.state = State.IDLE
         self._roster.schedule(host)
+
+    def put(self, host: Host, asked: Asked) -> None:
+        """A task of a host: before its pages, or after them if it is for the sake of another domain."""
+        if self._host_of(asked[0]).pld == host.pld:
+            host.robots += (asked,)
+        else:
+            host.errands += (asked,)
+
+    def errand(self, host: Host, now: float) -> Asked | None:
+        """The next errand of a host, or its own robots.txt if that is to be asked first whether it may be run.
+
+        Its own robots.txt needs no permission (RFC 9309, 2.2.2). What that forbids is not fetched for others either:
+        to them it is unavailable. Where it is elsewhere itself it is not waited for, or two would wait for each other.
+        """
+        while host.errands:
+            asked, *rest = host.errands
+            name, url, _ = asked
+            place = origin(url)
+            if url != f"{place}/robots.txt":
+                known = host.origin(place)
+                if known is not None and known.until <= now and not known.asking:
+                    return self.want(known)
+                refusal = self.refusal(host, known, url, now)
+                if refusal:
+                    host.errands = tuple(rest)
+                    self._learn(name, ALLOW_ALL if refusal == ROBOTS else None, None, now)
+                    continue
+            host.errands = tuple(rest)
+            return asked
+        return None
 
     def want(self, known: Origin) -> Asked:
         """The task of fetching an origin's robots.txt, which its own host will be given."""
@@ -62,8 +105,9 @@ class Origins:
     def permit(self, name: str, until: float, learned: float, refusal: str, rules: bytes) -> None:
         """What is known elsewhere of an origin's robots.txt, its rules encoded; what is known here counts if it
         is newer."""
-        host, known = self._find(name)
-        if until > known.until:
+        host = self._host_of(name)
+        known = host.origin(name)
+        if known is not None and until > known.until:
             try:
                 known.rules = RobotsRules.decode(rules)
             except ValueError as error:
@@ -74,15 +118,14 @@ class Origins:
     def knows(self, name: str, host_key: int, now: float) -> bool:
         """Whether the rules of an origin are here and in force."""
         host = self._roster.find(host_key)
-        return host is not None and _in_force(host, name, now) is not None
+        known = None if host is None else host.find_origin(name)
+        return known is not None and known.until > now
 
-    def refusal(self, host: Host, row: UrlRow, now: float) -> str:
-        """Why robots.txt forbids a URL, as far as it is known; "" when it does not."""
-        if not self._politeness.obey_robots:
-            return ""
-        url = row.url.decode()
-        known = _in_force(host, origin(url), now)
+    def refusal(self, host: Host, known: Origin | None, url: str, now: float) -> str:
+        """Why a URL of an origin, None for one too many, must not be fetched, as far as is known; "" when it may."""
         if known is None:
+            return TOO_MANY
+        if known.until <= now:
             return ""
         if host.crawl_delay > self._politeness.max_crawl_delay:
             return "crawl_delay"
@@ -93,13 +136,17 @@ class Origins:
         """A robots.txt arrived, sent us elsewhere, or failed (RFC 9309, 2.3.1)."""
         asked = outcome.asked
         if outcome.redirect and asked.hops < MOST_REDIRECTS:
-            self.add((asked.origin, outcome.redirect, asked.hops + 1))
+            if len(self._host_of(outcome.redirect).errands) < _MOST_ERRANDS:
+                self.add((asked.origin, outcome.redirect, asked.hops + 1))
+            else:
+                self._learn(asked.origin, None, None, now)
         else:
             self._learn(asked.origin, rules_of(outcome, self._agent), outcome.max_age, now)
 
     def unanswerable(self, host: Host, now: float) -> None:
         """A host has no address. Nobody can be asked, or a redirect led nowhere: as if there were no robots.txt."""
-        led_here, host.robots = host.robots, ()
+        led_here = (*host.robots, *host.errands)
+        host.robots = host.errands = ()
         for name, _, _ in led_here:
             self._learn(name, ALLOW_ALL, None, now)
 
@@ -107,9 +154,22 @@ class Origins:
         """Check the invariant."""
         assert self.asking == sum(known.asking for host in self._roster for known in host.origins)
 
+    def _host_of(self, url: str) -> Host:
+        """The host of a URL or an origin, which has its domain."""
+        name = split(url if url.count("/") > 2 else url + "/").host
+        host = self._roster.host(self._keys.of(name))
+        if not host.pld:
+            host.pld = self._keys.of(self._domains.pay_level(name))
+        return host
+
     def _find(self, name: str) -> tuple[Host, Origin]:
-        host = self._roster.host(self._keys.of(split(name + "/").host))
-        return host, host.origin(name)
+        """An origin that was asked for, and its host."""
+        host = self._host_of(name)
+        known = host.origin(name)
+        if known is None:  # it was asked for by an earlier run, when there were less
+            known = Origin(name)
+            host.origins += (known,)
+        return host, known
 
     def _learn(self, name: str, rules: RobotsRules | None, max_age: float | None, now: float) -> None:
         """Keep an origin's rules and go on with its host; None means that they could not be had."""
@@ -128,7 +188,7 @@ class Origins:
         if host.state is State.BLOCKED:
             host.state = State.IDLE
         self._roster.schedule(host)
-        self.learned(known, pause)
+        self.learned(host, known, pause)
 
     def _set_asking(self, known: Origin, asking: bool) -> None:
         self.asking += asking - known.asking
@@ -142,10 +202,3 @@ class Origins:
 
 def _first_ask(name: str) -> Asked:
     return name, f"{name}/robots.txt", 0
-
-
-def _in_force(host: Host, name: str, now: float) -> Origin | None:
-    for known in host.origins:
-        if known.name == name and known.until > now:
-            return known
-    return None

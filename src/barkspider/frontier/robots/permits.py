@@ -19,8 +19,7 @@ What the paper leaves open is decided like this:
 from __future__ import annotations
 
 import math
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from pathlib import Path
@@ -33,57 +32,32 @@ from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
 from barkspider.core.records import UrlRow
 from barkspider.core.texts import Rows, Texts
-from barkspider.frontier.robots.asks import NO_ROUND, Asks, heads, second
+from barkspider.frontier.robots.asks import NO_ROUND, Asks
 from barkspider.frontier.robots.groups import Trips, first, group, ungroup
+from barkspider.frontier.robots.permit import Permit, is_useless, until_of
 from barkspider.frontier.robots.rounds import Rounds
 from barkspider.storage.drum.repository import CHECK, UPDATE, Drum, Results
-from barkspider.storage.drum.sizing import Sizing
+from barkspider.storage.drum.sizing import Allowance, Sizing
 from barkspider.storage.env import Env
-from barkspider.url import Keys, RobotsRules, origin
+from barkspider.url import Keys, origin
 
-_VALUE = struct.Struct("<IIB")  # until, learned, whether it was unreachable; the rules follow
 _SHORTEST_HURRY = 0.1  # seconds between two hurries, and more for each URL that waits: a tenth of the CPU
 _HURRY_A_URL = 2e-5
+_EXPUNGE_AFTER = 86_400.0  # seconds: most rules are good for a day
 _MANY_TRIPS = 3  # as many or more are counted together
 
 
 @dataclass(frozen=True, slots=True)
-class Permit:
-    """What is known of the robots.txt of an origin, good `until` a time; `learned` is when the site gave it.
-
-    `unreachable` says that all is forbidden because it could not be had. Times are whole seconds.
-
-    >>> permit = Permit.of(RobotsRules([(False, "/x")], crawl_delay=2.0), learned=100.7, until=3700)
-    >>> permit.rules.allows("/x/y"), permit.rules.crawl_delay, permit.learned, permit.unreachable
-    (False, 2.0, 100, False)
-    """
-
-    until: int
-    learned: int
-    unreachable: bool
-    encoded: bytes  # the rules; whoever has those of this time already need not read them
-
-    @classmethod
-    def of(cls, rules: RobotsRules, learned: float, until: float, unreachable: bool = False) -> Permit:
-        """From rules as they were read."""
-        return cls(second(until), second(learned), unreachable, rules.encode())
-
-    @property
-    def rules(self) -> RobotsRules:
-        """The rules, read anew at each call."""
-        try:
-            return RobotsRules.decode(self.encoded)
-        except ValueError as error:
-            raise StorageError("robots/cache is damaged") from error
-
-
-@dataclass(frozen=True, slots=True)
 class Permitted:
-    """URLs that may be judged by the rules that came with them; the groups of origins are one behind the other."""
+    """URLs that may be judged by the rules that came with them; the groups of origins are one behind the other.
+
+    `outdated` are origins that have to be asked again, and what they said before: to be used if there is no answer.
+    """
 
     urls: UrlBatch
     counts: Rows  # of the URLs of each group
     values: Texts  # what the cache has, for each group
+    outdated: Sequence[tuple[str, Permit]]
 
     def __len__(self) -> int:
         return len(self.urls)
@@ -92,9 +66,7 @@ class Permitted:
         """Origin, permit and URLs of each group. An origin may come again."""
         rows, places = self.urls.rows(), accumulate(self.counts.tolist(), initial=0)
         for value, (start, end) in zip(self.values.tolist(), pairwise(places), strict=True):
-            until, learned, unreachable = _VALUE.unpack_from(value)
-            permit = Permit(until, learned, bool(unreachable), value[_VALUE.size :])
-            yield origin(rows[start].url.decode()), permit, rows[start:end]
+            yield origin(rows[start].url.decode()), Permit.decode(value), rows[start:end]
 
 
 class Permits:
@@ -105,6 +77,7 @@ class Permits:
     StorageError only the last commit counts.
 
     >>> import tempfile
+    >>> from barkspider.url import RobotsRules
     >>> batch = UrlBatch.from_rows([UrlRow(1, 2, 3, 0, 0, 0, 0, b"http://a.example/x")])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     permits = Permits(Env(), Path(folder), Keys(7))
@@ -130,14 +103,16 @@ class Permits:
         *,
         expiry: float = 3600.0,
         patience: float = 30.0,
-        sizing: Sizing | None = None,
-        requested_sizing: Sizing | None = None,
+        stale: float = 7 * 86_400.0,
+        sizing: Sizing | Allowance | None = None,
+        requested_sizing: Sizing | Allowance | None = None,
         background: bool = True,
         state: Callable[[str], dict[str, Any] | None] = lambda _: None,
     ) -> None:
         """`expiry`: seconds after which an ask without an answer is made again; `patience`: seconds that URLs
-        wait at most before they are checked again; `state` is that of a store."""
-        self._keys = keys
+        wait at most before they are checked again; `stale`: seconds for which an old answer is kept in case that no
+        newer one can be had; `state` is that of a store."""
+        self._keys, self._stale = keys, stale
         self._cache = Drum(
             env,
             folder,
@@ -151,6 +126,7 @@ class Permits:
         kept: dict[str, Any] = state(self.name) or {}
         try:
             self._waiting = int(kept.get("waiting", 0))
+            self._expunge_at = float(kept.get("expunge_at", 0.0))  # when what is useless is dropped next
             self._trips = np.array(kept.get("trips", [0] * (_MANY_TRIPS + 1)), np.int64)
             self._first = Rounds(env, folder, "queues/Q_R", patience, kept.get("first"))
             self._late = Rounds(env, folder, "queues/Q_L", patience, kept.get("late"))
@@ -241,6 +217,7 @@ class Permits:
         begin to wait, and a portion of those that have waited is checked again. A commit counts as taken
         what came out."""
         self._decide()
+        self._expunge(now)
         for rounds in (self._first, self._late):
             found = rounds.read(now, self._asks.settled)
             if len(found):
@@ -260,8 +237,7 @@ class Permits:
         if not self._asks.settle(name) and again:
             self._asks.expect(name, permit.until)
         self._news = True
-        value = _VALUE.pack(permit.until, permit.learned, permit.unreachable) + permit.encoded
-        self._answers[name.encode()] = value
+        self._answers[name.encode()] = permit.encode()
 
     def put_off(self, name: str) -> None:
         """An answer will take long: nothing waits for it any more. It may still be learned. When it is not,
@@ -294,6 +270,7 @@ class Permits:
         first, late, asks = self._first.prepare(), self._late.prepare(), self._asks.prepare()
         return {
             "waiting": self._waiting,
+            "expunge_at": self._expunge_at,
             "trips": self._trips.tolist(),
             "first": first,
             "late": late,
@@ -333,19 +310,23 @@ class Permits:
         assert isinstance(found.values, Texts)
         assert found.aux is not None
         until, known = np.zeros(len(found), np.int64), np.flatnonzero(~found.unique)
-        until[known] = heads(found.values, known, np.dtype("<u4"), _VALUE.size)
+        until[known] = until_of(found.values, known)
         fresh = until > now
         values, groups = found.values, found.aux
+        outdated: list[tuple[str, Permit]] = []
         if not fresh.all():
             others, good = np.flatnonzero(~fresh), np.flatnonzero(fresh)
-            self._wait(found.keys[others], groups.take(others), until[others], now)
+            names = self._wait(found.keys[others], groups.take(others), until[others], now)
+            olds = zip(names, values.take(others).tolist(), strict=True)
+            outdated = [(name, Permit.decode(old)) for name, old in olds if old]
             values, groups = values.take(good), groups.take(good)
         batch, counts, trips = ungroup(groups)
         self._waiting -= len(batch)
         self._trips += np.bincount(np.minimum(trips, _MANY_TRIPS), minlength=_MANY_TRIPS + 1)
-        return Permitted(batch, counts, values)
+        return Permitted(batch, counts, values, outdated)
 
-    def _wait(self, keys: npt.NDArray[np.uint64], groups: Texts, until: Rows, now: float) -> None:
+    def _wait(self, keys: npt.NDArray[np.uint64], groups: Texts, until: Rows, now: float) -> tuple[str, ...]:
+        """Let groups of URLs wait for the robots.txt of their origins; the names of these."""
         names, trips = zip(*map(first, groups.tolist()), strict=True)
         is_late = np.array(trips) > 0
         rounds = np.full(len(keys), NO_ROUND, np.uint32)
@@ -359,6 +340,18 @@ class Permits:
                 self._late_since = now
             self._late.enter(groups.take(np.flatnonzero(is_late)), now)
         self._asks.want(keys, names, until, rounds, now)
+        return names
+
+    def _expunge(self, now: float) -> None:
+        """Once a day, drop what nobody will use from the DRUMs, which rewrites them; not while they are merged."""
+        is_due = 0 < self._expunge_at <= now and not self.merging
+        if is_due or not self._expunge_at:
+            self._expunge_at = now + _EXPUNGE_AFTER
+        if is_due:
+            self._write_answers()
+            self._cache.merge(wait=False, expunge=lambda _, values: is_useless(values, self._stale, now))
+            self._asks.expunge(now)
+            self._checks = 0
 
     def _decide(self) -> None:
         """Whoever was not asked before is to be asked now, and rounds know whom they wait for."""

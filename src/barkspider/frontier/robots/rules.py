@@ -17,6 +17,7 @@ from barkspider.url import ALLOW_ALL, DISALLOW_ALL, RobotsRules
 
 MOST_REDIRECTS = 5  # RFC 9309, 2.3.1.2
 ROBOTS, UNREACHABLE = "robots", "robots_unreachable"  # the reasons that counters give
+TOO_MANY = "too_many_origins"  # of one host: no robots.txt is asked for
 
 
 def is_unreachable(status: int) -> bool:

@@ -18,6 +18,7 @@ from barkspider.core.texts import NO_BYTES, Bytes, Rows, Texts
 from barkspider.storage.columns import NO_ROWS, Column, Keys, Kind, as_column, blank, narrow, pack, part
 from barkspider.storage.drum.blocks import Block, Place, Reader, scan
 from barkspider.storage.drum.counters import Counters
+from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import AppendFile, Env
 from barkspider.storage.format import HEADER_SIZE, check_header, write_header
 from barkspider.storage.kernels import scatter
@@ -73,9 +74,9 @@ class Generation:
     generation is sealed; then a merge reads.
     """
 
-    def __init__(self, env: Env, folder: Path, number: int, buckets: int, has_aux: bool) -> None:
-        self.number = number
-        self.buckets = buckets
+    def __init__(self, env: Env, folder: Path, number: int, sizing: Sizing, has_aux: bool) -> None:
+        self.number, self.sizing = number, sizing
+        self.buckets = buckets = sizing.buckets
         self.places: list[list[Place]] = [[] for _ in range(buckets)]
         self.rows = np.zeros(buckets, np.int64)
         self.pair_bytes = np.zeros(buckets, np.int64)  # of keys and values: what a merge reads into RAM
@@ -136,6 +137,7 @@ class Generation:
             )
         )
         counters.pairs_written += self._pairs.size - offset
+        counters.rows_written += block.rows
         self._note(Place(offset, self._pairs.size - offset, block.rows, bucket, number, len(block.values)))
 
     def flush(self) -> None:
@@ -205,6 +207,7 @@ class Buffers:
     """
 
     def __init__(self, buckets: int, size: int, kind: Kind, has_aux: bool) -> None:
+        self.shape = buckets, size
         self._kind = kind
         self._has_aux = has_aux
         self._value_size = kind.itemsize if isinstance(kind, np.dtype) else 0 if kind is None else -1
@@ -305,4 +308,11 @@ def lone_row(batch: Batch, at: int) -> tuple[Block, Block | None]:
 
 def describe(generation: Generation) -> dict[str, Any]:
     """What a manifest keeps of a generation beside its files."""
-    return {"number": generation.number, "buckets": generation.buckets}
+    sizing = generation.sizing
+    return {
+        "number": generation.number,
+        "buckets": sizing.buckets,
+        "buffer": sizing.buffer,
+        "bucket_bytes": sizing.bucket_bytes,
+        "disk": sizing.disk,
+    }

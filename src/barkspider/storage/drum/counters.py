@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from barkspider.core.texts import Texts
+from barkspider.storage.columns import Column
+
 
 @dataclass(slots=True)
 class Counters:
-    """Bytes to and from files, by what for; each merge counts into its own and adds it at the end.
+    """Bytes to and from files, by what for; each merge counts into its own and adds it at the end. They go on
+    when a DRUM is opened again.
 
     `pairs` are keys with operations and values in buckets, `known` the sorted cache Z, `results` what came
-    out of merges.
+    out of merges. Rows are fed (`rows`), sifted by the front set or written to buckets, merged, and given out; the
+    bytes of values and aux are those fed, with a byte each for the length where it is not fixed. `keys_read` and
+    `keys_written` are of Z: 2U + pn of equation (5), summed over the merges.
     """
 
     pairs_written: int = 0
@@ -22,9 +28,16 @@ class Counters:
     results_written: int = 0
     results_read: int = 0
     rows: int = 0
+    checks: int = 0  # of the rows, those that ask
+    value_bytes: int = 0
     aux_bytes: int = 0
     unique: int = 0
     sifted: int = 0
+    rows_written: int = 0
+    rows_merged: int = 0
+    rows_given: int = 0
+    keys_read: int = 0
+    keys_written: int = 0
     merges: int = 0
 
     def add(self, other: Counters) -> None:
@@ -56,3 +69,12 @@ class Counters:
         2.0
         """
         return self.moved() / self.aux_bytes if self.aux_bytes else 0.0
+
+
+def stored_bytes(column: Column) -> int:
+    """The bytes of a column in a file: the length of a text is stored with it, for most in one byte.
+
+    >>> stored_bytes(Texts.of([b"ab", b""]))
+    4
+    """
+    return column.size() + len(column) if isinstance(column, Texts) else column.nbytes

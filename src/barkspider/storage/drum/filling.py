@@ -19,9 +19,8 @@ class Filling:
     The owner of the DRUM only. Invariant: where there is no generation, the buffers are empty.
     """
 
-    def __init__(self, env: Env, folder: Path, kind: Kind, has_aux: bool, sizing: Sizing) -> None:
+    def __init__(self, env: Env, folder: Path, kind: Kind, has_aux: bool) -> None:
         self._env, self._folder, self._kind, self._has_aux = env, folder, kind, has_aux
-        self._sizing = sizing
         self._buffers: Buffers | None = None
         self.generation: Generation | None = None
         self.accepted = 0  # rows of the last batch that are in
@@ -31,9 +30,9 @@ class Filling:
         """Rows that are in RAM only."""
         return 0 if self._buffers is None else int(self._buffers.fill[:, 0].sum())
 
-    def open(self, number: int) -> None:
+    def open(self, number: int, sizing: Sizing) -> None:
         """Begin a generation with this number."""
-        generation = Generation(self._env, self._folder, number, self._sizing.buckets, self._has_aux)
+        generation = Generation(self._env, self._folder, number, sizing, self._has_aux)
         generation.open()
         self.generation = generation
 
@@ -43,9 +42,9 @@ class Filling:
         Returns the place of the first row that was not taken, and whether the generation is as large as it may be.
         """
         assert self.generation is not None
-        if self._buffers is None:
-            buckets, size = self.generation.buckets, self._sizing.buffer
-            self._buffers = Buffers(buckets, size, self._kind, self._has_aux)
+        sizing = self.generation.sizing
+        if self._buffers is None or self._buffers.shape != (sizing.buckets, sizing.buffer):
+            self._buffers = Buffers(sizing.buckets, sizing.buffer, self._kind, self._has_aux)
         begin = self._buffers.put(batch, begin)
         self.accepted = int(batch.rows[begin - 1]) + 1 if len(batch.rows) and begin else begin
         if begin == len(batch):
@@ -58,8 +57,8 @@ class Filling:
             self.generation.write(bucket, *lone_row(batch, begin), counters)
             begin += 1
             self.accepted = row + 1
-        is_full = self.generation.pair_bytes[bucket] >= self._sizing.bucket_bytes
-        return begin, bool(is_full or self.generation.size >= self._sizing.disk)
+        is_full = self.generation.pair_bytes[bucket] >= sizing.bucket_bytes
+        return begin, bool(is_full or self.generation.size >= sizing.disk)
 
     def spill(self, counters: Counters) -> None:
         """Write all that is in the buffers to the files of the generation."""
@@ -73,8 +72,6 @@ class Filling:
         if sealed is not None:
             self.spill(counters)
             sealed.flush()
-            if sealed.buckets != self._sizing.buckets:
-                self._buffers = None  # it was opened with another sizing
             self.generation = None
         return sealed
 

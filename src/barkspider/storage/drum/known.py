@@ -51,6 +51,7 @@ def read_blocks(
         while offset < segment.size:
             block, after = reader.read(file, offset)
             counters.known_read += after - offset
+            counters.keys_read += block.rows
             keys = block.keys
             if len(keys) == 0 or int(keys[0]) <= last:
                 raise StorageError(f"{path} is damaged at byte {offset}: its keys are out of order")
@@ -211,6 +212,7 @@ class Writer:
         for piece in Block(len(keys), keys=keys, value_lengths=lengths, values=data).pieces():
             self._file.write(piece)
         self._counters.known_written += self._file.size - before
+        self._counters.keys_written += len(keys)
         self._rows += len(keys)
         self._last = int(keys[-1])
 

@@ -87,7 +87,7 @@ class Merge:
         expunge: Predicate | None = None,
     ) -> None:
         self._plan, self._generation, self._expunge = plan, generation, expunge
-        self._counters = Counters(merges=1)
+        self._counters = Counters(merges=1, rows_merged=int(generation.rows.sum()))
         env, folder = plan.env, plan.folder
         self._cursor = Cursor(env, folder, segments, plan.kind, self._counters)
         self._writer = Writer(env, folder, number, self._counters, plan.segment)

@@ -13,6 +13,7 @@ the disk space for buckets holds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,14 @@ import numpy.typing as npt
 from barkspider.core.errors import StorageError
 from barkspider.storage.columns import Column, Keys, Kind, as_column, kind_name, take
 from barkspider.storage.drum.buckets import CHECK, CHECK_UPDATE, UPDATE, Batch, Generation, describe
-from barkspider.storage.drum.counters import Counters
+from barkspider.storage.drum.counters import Counters, stored_bytes
 from barkspider.storage.drum.filling import Filling
 from barkspider.storage.drum.frontset import FrontSet
 from barkspider.storage.drum.known import SEGMENT, Segment, read_all, write_all
 from barkspider.storage.drum.merge import Merge, Merged, Plan, Predicate
 from barkspider.storage.drum.merge_thread import MergeThread
 from barkspider.storage.drum.results import ResultFile, Results
-from barkspider.storage.drum.sizing import Sizing
+from barkspider.storage.drum.sizing import Allowance, Sizing
 from barkspider.storage.drum.update import choose
 from barkspider.storage.env import Env
 
@@ -66,7 +67,7 @@ class Drum:
         update: str | Callable[..., Any] = "replace",
         item: int = 8,
         output: str = "all",
-        sizing: Sizing | None = None,
+        sizing: Sizing | Allowance | None = None,
         front: int = 0,
         background: bool = True,
         segment: int = SEGMENT,
@@ -92,8 +93,8 @@ class Drum:
         self._number = 1
         self._segments: list[Segment] = []
         self._results: list[ResultFile] = []
-        chosen = sizing or Sizing.choose(_DEFAULT_RAM, _DEFAULT_DISK)
-        self._filling = Filling(env, self._folder, kind, aux, chosen)
+        self._sizing = sizing or Sizing.choose(_DEFAULT_RAM, _DEFAULT_DISK)
+        self._filling = Filling(env, self._folder, kind, aux)
         self._merging: Generation | None = None
         self._thread = MergeThread(f"drum-{name}", background)
         self._named: set[str] = set()  # files that a manifest on disk may name
@@ -143,9 +144,10 @@ class Drum:
         batch: Batch | None = Batch.of(self._kind, self._has_aux, op, keys, values, aux)
         assert batch is not None
         self.counters.rows += len(keys)
-        if batch.aux is not None:
-            # The length of a text is stored with it, for most in one byte.
-            self.counters.aux_bytes += int(batch.aux.offsets[-1] - batch.aux.offsets[0]) + len(keys)
+        checks = np.count_nonzero(batch.ops & CHECK) if len(batch.ops) else batch.op & CHECK and len(keys)
+        self.counters.checks += int(checks)
+        self.counters.value_bytes += 0 if batch.values is None else stored_bytes(batch.values)
+        self.counters.aux_bytes += 0 if batch.aux is None else stored_bytes(batch.aux)
         if self._front is not None:
             batch = self._sifted(batch)
         try:
@@ -190,6 +192,11 @@ class Drum:
             # `pop` by identity: a merge may have added others while the caller had its turn.
             self._results.remove(head)
             self._drop([head.name])
+
+    def traffic(self) -> dict[str, int]:
+        """What it counted, and how many keys and bytes Z has."""
+        size = sum(segment.size for segment in self._segments)
+        return asdict(self.counters) | {"keys": len(self), "known_bytes": size}
 
     def load(self, batches: Iterable[tuple[npt.NDArray[np.uint64], Any]]) -> None:
         """Fill an empty DRUM with (keys, values), strictly ascending over all batches."""
@@ -237,6 +244,7 @@ class Drum:
             "segments": [[part.name, part.size, part.rows, part.first, part.last] for part in self._segments],
             "results": [[file.name, file.size, file.place] for file in self._results],
             "generations": [describe(generation) for generation in self._generations()],
+            "counters": asdict(self.counters),
             "files": {f"{self.name}/{name}": size for name, size in self._files().items()},
         }
         self._named |= set(self._files())
@@ -277,11 +285,16 @@ class Drum:
                 f"{kind_name(self._kind)} and {self._has_aux}: open it as it was created"
             )
         self._number = state["number"]
+        self.counters = Counters(**state.get("counters", {}))  # manifests of before have none
         self._segments = [Segment(*fields) for fields in state["segments"]]
         self._results = [ResultFile(*fields) for fields in state["results"]]
         generations = []
+        known = sum(segment.size for segment in self._segments)
         for about in state["generations"]:
-            generation = Generation(self._env, self._folder, about["number"], about["buckets"], self._has_aux)
+            # What was filled goes on as it began; a generation of an older manifest has its buckets only.
+            about = asdict(self._sizing.generation(known)) | about
+            number = about.pop("number")
+            generation = Generation(self._env, self._folder, number, Sizing(**about), self._has_aux)
             generation.open()
             generations.append(generation)
         if generations:
@@ -301,11 +314,16 @@ class Drum:
             return batch
         return Batch(batch.keys, batch.op, aux=batch.aux, rows=rows) if len(rows) else None
 
+    def _begin(self) -> None:
+        """A generation of buckets, as large as Z asks for now."""
+        known = sum(segment.size for segment in self._segments)
+        self._filling.open(self._take_number(), self._sizing.generation(known))
+
     def _take(self, batch: Batch | None) -> None:
         begin = 0
         while batch is not None and begin < len(batch):
             if self._filling.generation is None:
-                self._filling.open(self._take_number())
+                self._begin()
             begin, is_full = self._filling.put(batch, begin, self.counters)
             if is_full:
                 self._turn()
@@ -328,7 +346,7 @@ class Drum:
     def _seal(self, always: bool = False) -> None:
         """What is being filled becomes what is being merged."""
         if self._filling.generation is None and always:
-            self._filling.open(self._take_number())
+            self._begin()
         self._merging = self._filling.seal(self.counters)
 
     def _start(self, expunge: Predicate | None) -> None:

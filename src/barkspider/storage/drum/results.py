@@ -82,6 +82,7 @@ class ResultWriter:
         for piece in Block(len(keys), 0, 0, 0, keys, known, *value_sections, *aux_sections).pieces():
             self._file.write(piece)
         self._counters.results_written += self._file.size - before
+        self._counters.rows_given += len(keys)
 
 
 def _cuts(values: Column | None, rows: int) -> list[int]:

@@ -9,6 +9,9 @@ appended since is cut off, what was created since is removed.
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,9 @@ from barkspider.storage.format import checksum
 MANIFEST = "manifest.json"
 _MAGIC = "barkspider-manifest"
 _VERSION = 1
+# Names of structures and files: below the folder of the manifest, whoever wrote it.
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*", re.ASCII)
+_LONGEST = 1 << 28  # bytes; a file takes 50 of them
 
 
 class Store:
@@ -92,8 +98,6 @@ class Store:
         named: set[Path] = set()
         for state in self._states.values():
             for file, length in state.get("files", {}).items():
-                if Path(file).is_absolute() or ".." in Path(file).parts:
-                    raise StorageError(f"{self.folder / MANIFEST} names {file!r}, which is not in its folder")
                 self._restore(self.folder / file, length)
                 named.add(self.folder / file)
         folders = {path.parent for path in named} | {self.folder / name for name in self._states}
@@ -114,9 +118,20 @@ class Store:
                 self._env.remove(folder / name)
 
 
+@contextmanager
+def restoring(folder: Path) -> Iterator[None]:
+    """For whoever makes structures from the states in the manifest of a folder: it is damaged where these are of other
+    types than were written, or do not fit together."""
+    try:
+        yield
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise StorageError(f"{folder / MANIFEST} is damaged: its states do not fit ({error!r})") from error
+
+
 def read_manifest(env: Env, folder: Path) -> tuple[int, dict[str, dict[str, Any]]]:
     """The number of the last commit, and the state of each structure."""
-    return _parse(env.read(folder / MANIFEST), folder / MANIFEST)
+    path = folder / MANIFEST
+    return _parse(env.read(path, 0, _LONGEST), path)
 
 
 def _format(number: int, states: dict[str, dict[str, Any]]) -> bytes:
@@ -133,11 +148,34 @@ def _parse(data: bytes, path: Path) -> tuple[int, dict[str, dict[str, Any]]]:
         if head["magic"] != _MAGIC:
             raise StorageError(f"{path} is not a manifest of barkspider")
         version, digest = int(head["version"]), int(head["checksum"], 16)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise damaged from error
     if version > _VERSION:
         raise StorageError(f"{path} has version {version}, newer than {_VERSION}: use a newer barkspider")
     if not rest.endswith(b"\n") or checksum(rest[:-1]) != digest:
         raise damaged
-    body = json.loads(rest)
-    return int(body["number"]), body["structures"]
+    try:
+        body = json.loads(rest)
+        number, states = body["number"], body["structures"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise damaged from error
+    if not _is_count(number) or not _are_states(states):
+        raise damaged
+    for name in (*states, *(file for state in states.values() for file in state.get("files", {}))):
+        if not _NAME.fullmatch(name):
+            raise StorageError(f"{path} names {name!r}, which is not in its folder")
+    return number, states
+
+
+def _are_states(states: Any) -> bool:
+    """Whether this is an object of objects, whose files, if they name any, have lengths."""
+    return isinstance(states, dict) and all(
+        isinstance(state, dict)
+        and isinstance(files := state.get("files", {}), dict)
+        and all(map(_is_count, files.values()))
+        for state in states.values()
+    )
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 63

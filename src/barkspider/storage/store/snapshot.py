@@ -85,8 +85,12 @@ def read_snapshot(env: Env, path: Path) -> tuple[dict[str, Any], dict[str, bytes
     if _CHECKSUM.unpack_from(data, HEADER_SIZE + _LENGTH.size)[0] != found.intdigest():
         raise StorageError(f"{path} is damaged")
     place = _START + _LENGTH.unpack_from(data, HEADER_SIZE)[0]
-    index, arrays = json.loads(data[_START:place]), {}
-    for name, size in index["arrays"].items():
-        arrays[name] = data[place : place + size]
-        place += size
-    return index["head"], arrays
+    try:
+        index, arrays = json.loads(data[_START:place]), {}
+        for name, size in index["arrays"].items():
+            arrays[name] = data[place : place + size]
+            place += size
+        head: dict[str, Any] = index["head"]
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise StorageError(f"{path} is damaged: {error!r}") from error
+    return head, arrays

@@ -75,6 +75,20 @@ class WebGraph:
         """How many sites there are."""
         return int(self.site.max()) + 1
 
+    def first(self, count: int) -> WebGraph:
+        """Its first pages, at most `count`, with the links among them.
+
+        >>> WebGraph.of([[1, 2], [0], [2]], site=[4, 4, 9]).first(2).links(0).tolist()
+        [1]
+        """
+        if count >= self.nodes:
+            return self
+        targets = self.indices[: self.indptr[count]]
+        inside = targets < count
+        indptr = np.concatenate([[0], np.cumsum(inside)])[self.indptr[: count + 1]]
+        urls = None if self.urls is None else self.urls.slice(0, count)
+        return WebGraph(indptr, targets[inside], _numbered(self.site[:count]), urls)
+
     def links(self, node: int) -> npt.NDArray[np.int32]:
         """The pages that a page links to."""
         return self.indices[self.indptr[node] : self.indptr[node + 1]]
@@ -106,6 +120,13 @@ def load_web(path: Path, *, sites: str = "auto") -> WebGraph:
         raise UsageError(f"{path}: {error}") from None
     except ValueError as error:
         raise UsageError(f"{path}: its arrays site and url cannot be read: {error}") from None
+
+
+def store_web(web: WebGraph, path: Path) -> None:
+    """Write a web as a file that `load_web` reads."""
+    named: dict[str, Any] = {} if web.urls is None else {"url": np.array(web.urls.to_pylist(), np.str_)}
+    with path.open("wb") as file:
+        np.savez(file, indptr=web.indptr, indices=web.indices, site=web.site, **named)
 
 
 def linked_ranges(

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from barkspider.core.errors import UsageError
+from barkspider.graph.web import WebGraph, linked_ranges, load_web
 from barkspider.simulate.quality import directory_depths, home_pages
-from barkspider.simulate.web import WebGraph, linked_ranges, load_web
 from barkspider.synthweb import Web, WebSpec, write_graph
 
 

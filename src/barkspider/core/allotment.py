@@ -1,0 +1,54 @@
+"""What the parts of a crawl get of `memory`: all that grows with a crawl has its share of it, here or in `frontier.stages`.
+
+`memory` is what the process takes above what it takes before it crawls. Some of that is there for the smallest crawl:
+code that runs for the first time, certificates, the list of public suffixes. The rest is shared out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from barkspider.core.settings import Settings
+
+_BESIDE = 36_000_000  # 25 MB that a crawl of a page takes, and what the allocator keeps of what was freed
+_NAME = 1_200  # bytes of a host name that several caches remember: its domain, its keys, its key in the index
+_DNS_NAME = 700  # in our cache and in that of c-ares
+_DIGEST = 32
+
+
+def fit_memory(settings: Settings) -> Settings:
+    """Settings whose `memory` is what the parts of a crawl share out, and whose limits of what is remembered fit it.
+
+    >>> fitted = fit_memory(Settings(memory=50_000_000))
+    >>> fitted.memory, fitted.archive.table_memory, fitted.archive.recent_digests, fitted.dns.cache_size
+    (14000000, 218750, 13671, 625)
+    >>> fit_memory(Settings()).archive == Settings().archive
+    True
+    """
+    memory = max(settings.memory - _BESIDE, settings.memory // 4)
+    return replace(
+        settings,
+        memory=memory,
+        dns=replace(settings.dns, cache_size=at_most(settings.dns.cache_size, memory, 32, _DNS_NAME)),
+        archive=replace(
+            settings.archive,
+            # For pages and for robots.txt, each.
+            recent_digests=at_most(settings.archive.recent_digests, memory, 32, _DIGEST),
+            # Four tables take this three times, and the one that is being written twice more.
+            table_memory=at_most(settings.archive.table_memory, memory, 64),
+        ),
+    )
+
+
+def at_most(wanted: int, memory: int, share: int, each: int = 1) -> int:
+    """How many things of `each` bytes may be held in a share of the memory: as many as wanted, if they fit."""
+    return min(wanted, memory // share // each)
+
+
+def names(memory: int) -> int:
+    """How many host names each of the caches that are about names may remember.
+
+    >>> names(26_000_000), names(2_000_000_000)
+    (2708, 65536)
+    """
+    return at_most(65_536, memory, 8, _NAME)

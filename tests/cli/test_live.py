@@ -1,0 +1,80 @@
+"""Graphs served as webs, and crawled live as they are simulated."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from barkspider.cli.papers_live import ALONE, trial
+from barkspider.core.errors import UsageError
+from barkspider.graph.web import WebGraph, load_web, store_web
+from barkspider.simulate.farms import FarmSpec, make_web
+from barkspider.simulate.order import Strategy
+from barkspider.synthweb import Request, Server, StoredWeb
+
+ROW = WebGraph.of(
+    [[1, 2], [0], []], site=[0, 0, 1], urls=["a.example", "https://b.example/x?a=1&b=2", "no url\\"]
+)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_live_crawl_of_a_graph_is_the_simulated_one(named: bool) -> None:
+    web = make_web(FarmSpec(domains=8, largest=120))
+    if named:
+        urls = [f"http://h{site}.example/{page}.html" for page, site in enumerate(web.site.tolist())]
+        web = WebGraph.of([web.links(page).tolist() for page in range(web.nodes)], urls=urls)
+    with trial(web, seeds=5) as tried:
+        for strategy in (
+            (Strategy("sydney", 4, 0.05),) if named else (Strategy("sydney", 4), Strategy("sydney", 4, 0.05))
+        ):
+            simulated, live = tried.simulate(strategy), tried.crawl(strategy, ALONE)
+            assert live.pages == len(simulated.order)
+            assert live.largest == simulated.largest
+        assert live.pages < tried.reach
+
+
+def test_pages_are_at_their_urls_or_at_their_numbers() -> None:
+    web = StoredWeb(ROW)
+    assert [web.url(page) for page in range(3)] == [
+        "http://a.example/",
+        "https://b.example/x?a=1&b=2",
+        "http://s1.example/2",
+    ]
+    assert web.has_https
+    assert web.answer(Request("a.example", "/")).links == (web.url(1), web.url(2))
+    assert b"x?a=1&amp;b=2" in web.answer(Request("a.example", "/")).body
+    assert web.answer(Request("b.example", "/x?a=1&b=2")).status == 404  # that one is https
+    assert web.answer(Request("a.example", "/robots.txt")).status == 404
+    assert (web.server("a.example"), web.server("c.example"), web.server("s9.example")) == (
+        "127.16.0.1",
+        None,
+        None,
+    )
+    with pytest.raises(UsageError, match="needs an HTTPS port"):
+        Server(web)
+
+
+def test_a_part_of_a_graph_is_stored_and_read_back(tmp_path: Path) -> None:
+    store_web(ROW.first(2), tmp_path / "part.npz")
+    part = load_web(tmp_path / "part.npz")
+    assert (part.nodes, part.links(0).tolist(), part.links(1).tolist()) == (2, [1], [0])
+    assert part.urls is not None
+    assert part.urls.to_pylist() == ["a.example", "https://b.example/x?a=1&b=2"]
+    assert np.array_equal(part.site, ROW.site[:2])
+
+
+def test_the_command_serves_a_graph(tmp_path: Path) -> None:
+    store_web(WebGraph.of([[1, 2], [0], []], site=[0, 0, 1]), tmp_path / "web.npz")
+    command = [sys.executable, "-m", "barkspider.cli", "web", "--from", str(tmp_path / "web.npz"), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    assert said["seeds"] == ["http://s0.example/0", "http://s0.example/1", "http://s1.example/2"]
