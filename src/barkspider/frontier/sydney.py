@@ -151,6 +151,8 @@ class Sydney:
             for row in back.rows():
                 self._gate.put(row, now)
         self._empty(now)
+        if self._emptying:  # what its pages give comes after all of them
+            return [], now
         instructions, fed = self._feed(now, room)
         wake = self._ready.next_time()
         if not instructions and self._may_search(now):
@@ -160,7 +162,7 @@ class Sydney:
                 self._search_at = now + _LOOK_AGAIN
             wake = min(self._ready.next_time(), self._search_at)
         # What was taken may all have been refused by robots.txt: then no outcome comes that would call us.
-        if fed >= _FED or self._emptying or (len(self._secondary) and self._is_drained()):
+        if fed >= _FED or (len(self._secondary) and self._is_drained()):
             wake = now
         return instructions, min(wake, self._gate.next_time()) if self._has_space() else wake
 

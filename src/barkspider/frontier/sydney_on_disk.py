@@ -36,6 +36,7 @@ from barkspider.storage.env import Env
 # at because P is empty, and one that is searched for links to free hosts. The last two come from S; with the pages that were
 # fetched they keep a place.
 _SEEDS, _BARRED, _PAGE, _TARGET, _STORED, _SEARCHED = range(6)
+_KINDS = 6
 _SEEDS_AT_ONCE = 10_000  # in an entry
 _SLICE = 256  # entries placed in one step: some ten milliseconds
 _RESTS = 4.0  # times as long as a merge took, until the next one while fetchers are idle
@@ -51,8 +52,7 @@ class SydneyOnDisk(Sydney):
         super().__init__(settings, env, folder, gate, state)
         self._asked = Inquiries(env, folder, settings.memory, state, background)
         self._seen = self._asked.recent
-        self._places = 0  # of what waits in N
-        self._searched = 0  # entries of N that were taken from S to be searched
+        self._waiting = [0] * _KINDS  # entries of N by what they are
         self._began: float | None = None  # when the merge began that runs
         self._rests_until = -math.inf
 
@@ -64,14 +64,13 @@ class SydneyOnDisk(Sydney):
     def save(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """See `Source`."""
         (head, arrays), (asked, more) = super().save(), self._asked.save()
-        own = {"inquiries": asked, "places": self._places, "searched": self._searched}
-        return {**head, **own}, {**arrays, **more}
+        return {**head, "inquiries": asked, "waiting": self._waiting}, {**arrays, **more}
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
         """See `Source`."""
         super().load(head, arrays)
         self._asked.load(head["inquiries"], arrays)
-        self._places, self._searched = int(head["places"]), int(head["searched"])
+        self._waiting = [int(count) for count in head["waiting"]]
 
     def gauges(self) -> dict[str, int]:
         """Those of `Sydney`, and how many pages wait in N."""
@@ -89,7 +88,8 @@ class SydneyOnDisk(Sydney):
         """Check the invariants."""
         super().validate()
         self._asked.validate()
-        assert 0 <= self._searched <= self._places <= len(self._asked)
+        assert min(self._waiting) >= 0
+        assert sum(self._waiting) == len(self._asked)
         assert self._seen is self._asked.recent
 
     def close(self) -> None:
@@ -113,12 +113,14 @@ class SydneyOnDisk(Sydney):
         self._ask(entries)
 
     def give(self, now: float, room: int) -> tuple[list[Instruction], float]:
-        """As `Sydney` does, after what merges have told; nothing while the next round is full and this one not placed."""
+        """As `Sydney` does, with what merges have told; nothing while the next round is full and this one is not placed."""
         self._place(now, room)
-        if self._asked.is_full and not self._asked.is_open:
-            return [], now + _LOOK_AGAIN * self._asked.merging
-        instructions, wake = super().give(now, room)
-        idle = len(instructions) < room and not len(self._queue)
+        instructions: list[Instruction] = []
+        wake = math.inf
+        # S is emptied as a whole before what it gives is fetched.
+        if (self._emptying or not self._waiting[_STORED]) and (self._asked.is_open or not self._asked.is_full):
+            instructions, wake = super().give(now, room)
+        idle = len(instructions) < room and not len(self._queue) and not self._emptying
         if len(self._asked) and self._asked.is_open:
             if self._asked.is_full or (idle and (now >= self._rests_until or super()._is_drained())):
                 self._begin(now)
@@ -132,8 +134,8 @@ class SydneyOnDisk(Sydney):
 
     def _ask(self, entries: Sequence[Asked]) -> None:
         self._asked.ask(entries)
-        self._places += sum(entry.kind >= _PAGE for entry in entries)
-        self._searched += sum(entry.kind == _SEARCHED for entry in entries)
+        for entry in entries:
+            self._waiting[entry.kind] += 1
 
     def _begin(self, now: float) -> None:
         self._asked.merge()
@@ -150,22 +152,21 @@ class SydneyOnDisk(Sydney):
                 continue
             self._place_pages(pages, now)
             pages = []
+            self._waiting[entry.kind] -= 1
             if entry.kind == _BARRED:
                 self._refuse(entry.links)
             elif entry.kind == _SEEDS:
                 self._put([(None, entry.links, self._sample_of(Found(None, entry.links)), self._keeps)], now)
             elif entry.kind == _STORED:
-                self._places -= 1
                 super()._look_at(entry.links, now)
             else:
-                self._places -= 1
-                self._searched -= 1
                 room -= self._take_free(entry.links, room, now)
         self._place_pages(pages, now)
 
     def _place_pages(self, pages: Sequence[Asked], now: float) -> None:
         """What was fetched, one behind the other."""
-        self._places -= len(pages)
+        for entry in pages:
+            self._waiting[entry.kind] -= 1
         self._put(
             [
                 (entry.page.rows()[0], entry.links, self._t, self._keeps)
@@ -191,17 +192,20 @@ class SydneyOnDisk(Sydney):
     # ── what `Sydney` does at once ─────────────────────────────────────────────────────────────
 
     def _held(self) -> int:
-        return super()._held() + self._places
+        return super()._held() + self._places()
 
     def _size(self) -> int:
-        return super()._size() + self._places
+        return super()._size() + self._places()
+
+    def _places(self) -> int:
+        return sum(self._waiting[_PAGE:])
 
     def _is_drained(self) -> bool:
         return not len(self._asked) and super()._is_drained()
 
     def _may_search(self, now: float) -> bool:
         # With nothing left to fetch N comes first, which is what P would be.
-        return not self._searched and not super()._is_drained() and super()._may_search(now)
+        return not self._waiting[_SEARCHED] and not super()._is_drained() and super()._may_search(now)
 
     def _look_at(self, entry: UrlBatch, now: float) -> None:  # noqa: ARG002
         self._ask([Asked(_STORED, NO_URLS, entry)])
