@@ -217,7 +217,7 @@ class Sydney:
         counts = np.array([len(batch) for _, batch, _, _ in pages])
         # What comes out of S has given up its place; a page that was fetched has kept it until now.
         frees = np.array([page is not None for page, *_ in pages])
-        fates = place_all(
+        fates, largest = place_all(
             table,
             shift,
             keys,
@@ -241,7 +241,7 @@ class Sydney:
                 self._keep(pages[number][0], links.take(left[start : cuts[number]]))
         if taken.any():
             self._admit(links.where(taken), now)
-        self._largest = max(self._largest, self._size())
+        self._largest = max(self._largest, largest - self._counters.in_flight)
 
     def _keep(self, page: UrlRow | None, left: UrlBatch) -> None:
         """An entry of S: the links that are left of a page, or the page itself if it is to be fetched again."""
