@@ -12,7 +12,7 @@ where URLs come from: `irlbot` has them in `stages` on disk, by their domains' r
 of their sites are known (`robots`); `sydney` takes a few of each page into RAM (`sampling`) and leaves the others on
 disk; `sydney_on_disk` has the set of seen URLs there too, and lets pages wait until it has told (`inquiries`). All hand
 them on through the `gate`, which knows the `shares` of sites and domains, what an earlier run has done already, which
-redirects led to a URL (`trails`), and Q_W.
+redirects led to a URL (`trails`), what links that were found later say of it (`later`), and Q_W.
 `ready` has a queue a host: there `politeness` says who may be contacted when, and `robots` what they forbid.
 
 `memory` writes what is in RAM to disk at each checkpoint, and reads it back. `modes` says what becomes of a link that
