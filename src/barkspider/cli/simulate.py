@@ -13,9 +13,9 @@ from barkspider.cli.terminal import say, say_json, screen
 from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from barkspider.graph.web import WebGraph
-    from barkspider.simulate.order import Strategy
-    from barkspider.simulate.repeats import Summary
+    from barkspider.lab.simulate.order import Strategy
+    from barkspider.lab.simulate.repeats import Summary
+    from barkspider.lab.webgraph import WebGraph
 
 simulate_app = typer.Typer(
     help="Replay crawling strategies over a stored web graph.",
@@ -63,8 +63,8 @@ def order(
 
     Example: barkspider simulate order web.npz --strategies bfs,sydney,directory --seeds 10 --repeat 20 --json
     """
-    from barkspider.graph.web import load_web
-    from barkspider.simulate.order import out_degrees, share_above, simulate_order
+    from barkspider.lab.simulate.order import out_degrees, share_above, simulate_order
+    from barkspider.lab.webgraph import load_web
 
     _check_plot(plot)
     taken, allowed = numbers(t, "--t"), shares(limits, "--limits")
@@ -135,10 +135,10 @@ def budget(
     Example: barkspider simulate budget web.npz --farms 40 --json
     """
     from barkspider.core.load import load_settings
-    from barkspider.graph.web import load_web
-    from barkspider.simulate.budget import METHODS, simulate_budget
-    from barkspider.simulate.farms import FarmSpec, make_web, plant_farms
-    from barkspider.simulate.repeats import choose_seeds
+    from barkspider.lab.simulate.budget import METHODS, simulate_budget
+    from barkspider.lab.simulate.farms import FarmSpec, make_web, plant_farms
+    from barkspider.lab.simulate.repeats import choose_seeds
+    from barkspider.lab.webgraph import load_web
 
     _check_plot(plot)
     settings = load_settings(options=[f"budget.function={function}", f"budget.base={base}"]).budget
@@ -209,7 +209,7 @@ def shares(text: str, option: str) -> list[float]:
 def _strategies(
     web: WebGraph, names: str, taken: Sequence[int], limits: Sequence[float], levels: int, share: float
 ) -> list[Strategy]:
-    from barkspider.simulate.order import STRATEGIES, Strategy
+    from barkspider.lab.simulate.order import STRATEGIES, Strategy
 
     usual = [name for name in STRATEGIES if name != "directory" or web.urls is not None]
     chosen: list[Strategy] = []

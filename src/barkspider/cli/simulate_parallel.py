@@ -14,8 +14,8 @@ from barkspider.cli.terminal import say, say_json, screen
 from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from barkspider.simulate.parallel import Setup
-    from barkspider.simulate.parallel_results import Result
+    from barkspider.lab.simulate.parallel import Setup
+    from barkspider.lab.simulate.parallel_results import Result
 
 _FIGURES = {
     "coverage": ("coverage", ".3f"),
@@ -87,8 +87,8 @@ def parallel(
     """
     from rich.progress import Progress
 
-    from barkspider.graph.web import load_web
-    from barkspider.simulate.parallel_results import simulate_parallel
+    from barkspider.lab.simulate.parallel_results import simulate_parallel
+    from barkspider.lab.webgraph import load_web
 
     if plot is not None:
         from barkspider.cli.pictures import check_format
@@ -148,7 +148,7 @@ def _setups(
     pages: Sequence[int],
 ) -> list[Setup]:
     """All combinations; what is for exchange mode only does not multiply the others."""
-    from barkspider.simulate.parallel import Setup
+    from barkspider.lab.simulate.parallel import Setup
 
     sendings = [(1, times, copies) for times in exchanges for copies in replicated]
     if exchanges == [None]:

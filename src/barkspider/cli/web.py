@@ -14,8 +14,8 @@ from barkspider.cli.terminal import say, say_json, screen
 from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from barkspider.synthweb import Server, Web
-    from barkspider.synthweb.exchange import AnyWeb
+    from barkspider.lab.synthweb import Server, Web
+    from barkspider.lab.synthweb.exchange import AnyWeb
 
 
 def web(
@@ -71,7 +71,7 @@ def web(
 
     Example: barkspider web --pages 50000 --domains 5000 --hazards link_exchange --domain-graph domains.npz
     """
-    from barkspider.synthweb import Server, StoredWeb, Web, WebSpec, parse_hazards
+    from barkspider.lab.synthweb import Server, StoredWeb, Web, WebSpec, parse_hazards
 
     if stored is not None and (graph is not None or domain_graph is not None):
         raise UsageError("--from serves a graph that there is; --graph and --domain-graph write one")
@@ -117,7 +117,7 @@ def web(
 def _serve(server: Server, as_json: bool) -> None:
     import uvloop
 
-    from barkspider.synthweb.process import serve_until
+    from barkspider.lab.synthweb.process import serve_until
 
     def watch(over: asyncio.Event) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, over.set)
@@ -126,7 +126,7 @@ def _serve(server: Server, as_json: bool) -> None:
 
 
 def _announce(server: Server, as_json: bool) -> None:
-    from barkspider.synthweb.process import crawler_settings
+    from barkspider.lab.synthweb.process import crawler_settings
 
     settings = crawler_settings(server.http_port, server.https_port, server.dns_port, server.authority)
     seeds = server.web.seeds(5)
@@ -144,7 +144,7 @@ def _announce(server: Server, as_json: bool) -> None:
 def _write_graph(whole: Web, graph: Path, urls: Path, limit: int, as_json: bool) -> None:
     from rich.progress import Progress
 
-    from barkspider.synthweb import write_graph
+    from barkspider.lab.synthweb import write_graph
 
     if limit < 0:
         raise UsageError(f"--limit is {limit}; it must be 0 (all) or more")
@@ -160,7 +160,7 @@ def _write_graph(whole: Web, graph: Path, urls: Path, limit: int, as_json: bool)
 
 
 def _write_domain_graph(whole: Web, graph: Path, as_json: bool) -> None:
-    from barkspider.synthweb import write_domain_graph
+    from barkspider.lab.synthweb import write_domain_graph
 
     names, spam = graph.with_suffix(".names.txt"), graph.with_suffix(".spam.txt")
     domains, links = write_domain_graph(whole, graph, names, spam)
