@@ -17,6 +17,34 @@ if TYPE_CHECKING:
     from barkspider.lab.synthweb import Server, Web
     from barkspider.lab.synthweb.exchange import AnyWeb
 
+Authority = Annotated[
+    Path | None, typer.Option(help="Where to write the certificate to trust; else a temporary file.")
+]
+GraphFile = Annotated[
+    Path | None, typer.Option(help="Write a crawlable part as a graph (npz) instead of serving.")
+]
+UrlFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="The file for the graph's URLs, line by line; NAME.names.txt for NAME.npz if not given."
+    ),
+]
+DomainGraph = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write the links between all domains as a graph (npz) instead of serving; names in NAME.names.txt, "
+        "members of the link exchange in NAME.spam.txt."
+    ),
+]
+Stored = Annotated[
+    Path | None,
+    typer.Option(
+        "--from",
+        help="Serve the graph in this file (npz) instead: pages at its URLs, or by their numbers. Of the options "
+        "above, ports, servers, authority and log count.",
+    ),
+]
+
 
 def web(
     pages: Annotated[int, typer.Option(help="Pages of the web, up to four billion.")] = 1_000_000,
@@ -28,34 +56,12 @@ def web(
     http_port: Annotated[int, typer.Option(help="Port of HTTP on all addresses; 0 picks one.")] = 0,
     https_port: Annotated[int, typer.Option(help="Port of HTTPS; 0 picks one, -1 serves none.")] = 0,
     dns_port: Annotated[int, typer.Option(help="Port of the name server at 127.0.0.1; 0 picks one.")] = 0,
-    authority: Annotated[
-        Path | None, typer.Option(help="Where to write the certificate to trust; else a temporary file.")
-    ] = None,
+    authority: Authority = None,
     log: Annotated[Path | None, typer.Option(help="A file to log every request to.")] = None,
-    graph: Annotated[
-        Path | None, typer.Option(help="Write a crawlable part as a graph (npz) instead of serving.")
-    ] = None,
-    urls: Annotated[
-        Path | None,
-        typer.Option(
-            help="The file for the graph's URLs, line by line; NAME.names.txt for NAME.npz if not given."
-        ),
-    ] = None,
-    domain_graph: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the links between all domains as a graph (npz) instead of serving; names in NAME.names.txt, "
-            "members of the link exchange in NAME.spam.txt."
-        ),
-    ] = None,
-    stored: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            help="Serve the graph in this file (npz) instead: pages at its URLs, or by their numbers. Of the options "
-            "above, ports, servers, authority and log count.",
-        ),
-    ] = None,
+    graph: GraphFile = None,
+    urls: UrlFile = None,
+    domain_graph: DomainGraph = None,
+    stored: Stored = None,
     limit: Annotated[int, typer.Option(help="Pages of the graph; 0 means all that can be reached.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -73,35 +79,18 @@ def web(
     """
     from barkspider.lab.synthweb import Server, StoredWeb, Web, WebSpec, parse_hazards
 
-    if stored is not None and (graph is not None or domain_graph is not None):
-        raise UsageError("--from serves a graph that there is; --graph and --domain-graph write one")
-    if graph is None and urls is not None:
-        raise UsageError("--urls goes with --graph: one file for the links, one for the addresses")
-    if graph is not None and domain_graph is not None:
-        raise UsageError("--graph and --domain-graph are two graphs: write one after the other")
-    if domain_graph is not None and domain_graph.suffix != ".npz":
-        raise UsageError(f"{domain_graph} does not end in .npz, by which `rank` knows such a graph")
+    _check_choice(graph, urls, domain_graph, stored)
     if graph is not None and urls is None:
         urls = graph.with_suffix(".names.txt")
-    for name, port in (("--http-port", http_port), ("--dns-port", dns_port), ("--https-port", https_port)):
-        if not (0 <= port <= 65_535 or (port == -1 and name == "--https-port")):
-            raise UsageError(f"{name} is {port}; a port is 1 to 65535, or 0 to have one picked")
+    _check_ports(http_port, https_port, dns_port)
     for file in (authority, log, graph, urls, domain_graph):
         if file is not None and not file.absolute().parent.is_dir():
             raise UsageError(f"the folder of {file} does not exist; create it first")
     if stored is not None:
         served: AnyWeb = StoredWeb.load(stored, servers)
     else:
-        served = whole = Web(
-            WebSpec(
-                seed=seed,
-                pages=pages,
-                domains=domains,
-                servers=servers,
-                links_per_page=links,
-                hazards=parse_hazards(hazards),
-            )
-        )
+        spec = WebSpec(seed, pages, domains, servers, links, hazards=parse_hazards(hazards))
+        served = whole = Web(spec)
         if graph is not None and urls is not None:
             _write_graph(whole, graph, urls, limit, as_json)
             return
@@ -112,6 +101,26 @@ def web(
         pem = None if https_port < 0 else authority or Path(folder) / "authority.pem"
         server = Server(served, http_port, None if pem is None else https_port, dns_port, log, pem)
         _serve(server, as_json)
+
+
+def _check_choice(
+    graph: Path | None, urls: Path | None, domain_graph: Path | None, stored: Path | None
+) -> None:
+    """That one thing is asked for: a web to serve, or one of the graphs to write."""
+    if stored is not None and (graph is not None or domain_graph is not None):
+        raise UsageError("--from serves a graph that there is; --graph and --domain-graph write one")
+    if graph is None and urls is not None:
+        raise UsageError("--urls goes with --graph: one file for the links, one for the addresses")
+    if graph is not None and domain_graph is not None:
+        raise UsageError("--graph and --domain-graph are two graphs: write one after the other")
+    if domain_graph is not None and domain_graph.suffix != ".npz":
+        raise UsageError(f"{domain_graph} does not end in .npz, by which `rank` knows such a graph")
+
+
+def _check_ports(http: int, https: int, dns: int) -> None:
+    for name, port in (("--http-port", http), ("--dns-port", dns), ("--https-port", https)):
+        if not (0 <= port <= 65_535 or (port == -1 and name == "--https-port")):
+            raise UsageError(f"{name} is {port}; a port is 1 to 65535, or 0 to have one picked")
 
 
 def _serve(server: Server, as_json: bool) -> None:
