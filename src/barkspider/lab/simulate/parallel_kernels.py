@@ -17,7 +17,6 @@ from barkspider.frontier.sampling import next_random
 
 nb: Any = numba
 i64: Any = np.int64
-i32: Any = np.int32
 u64: Any = np.uint64
 
 _PLACES = nb.types.Array(nb.int64, 1, "C", readonly=True)
