@@ -9,8 +9,8 @@ many pages at once. What waits in N keeps its place: a page that was fetched, an
 queue, so what its pages bring in comes up in the same order as if it had been put there at once: with one request at a time
 the crawl is the same one.
 
-A merge begins when a round is full, or when fetchers are idle and P has nothing for them, but then no more than a fifth of
-the time goes into merges unless nothing is left to fetch.
+A merge begins when a round is full, or when fetchers are idle and P has nothing for them; while something is still being
+fetched no more than a fifth of the time goes into these, and there is one a second at most.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SEEDS, _BARRED, _PAGE, _TARGET, _STORED, _SEARCHED = range(6)
 _KINDS = 6
 _SEEDS_AT_ONCE = 10_000  # in an entry
 _SLICE = 256  # entries placed in one step: some ten milliseconds
-_RESTS = 4.0  # times as long as a merge took, until the next one while fetchers are idle
+_RESTS, _LEAST_REST = 4.0, 1.0  # between merges for idle fetchers: times as long as one took, and seconds
 _LOOK_AGAIN = 0.02  # seconds until a merge that runs is looked at again
 
 
@@ -118,7 +118,9 @@ class SydneyOnDisk(Sydney):
         instructions: list[Instruction] = []
         wake = math.inf
         # S is emptied as a whole before what it gives is fetched.
-        if (self._emptying or not self._waiting[_STORED]) and (self._asked.is_open or not self._asked.is_full):
+        if (self._emptying or not self._waiting[_STORED]) and (
+            self._asked.is_open or not self._asked.is_full
+        ):
             instructions, wake = super().give(now, room)
         idle = len(instructions) < room and not len(self._queue) and not self._emptying
         if len(self._asked) and self._asked.is_open:
@@ -144,7 +146,8 @@ class SydneyOnDisk(Sydney):
     def _place(self, now: float, room: int) -> None:
         """Place some of what a merge has told about, in the order in which it was asked."""
         if self._began is not None and not self._asked.merging:
-            self._rests_until, self._began = now + _RESTS * (now - self._began), None
+            self._rests_until = now + max(_RESTS * (now - self._began), _LEAST_REST)
+            self._began = None
         pages: list[Asked] = []
         for entry in self._asked.answered(_SLICE):
             if entry.kind in (_PAGE, _TARGET):
