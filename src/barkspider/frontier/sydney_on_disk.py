@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.events import Instruction, Structure
+from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.gate import Gate, States
 from barkspider.frontier.inquiries import Asked, Inquiries, keys_of
@@ -37,6 +38,7 @@ from barkspider.storage.env import Env
 # fetched they keep a place.
 _SEEDS, _BARRED, _PAGE, _TARGET, _STORED, _SEARCHED = range(6)
 _KINDS = 6
+_FETCHED = UrlRow(0, 0, 0, 0, 0, 0, 0, b"")  # stands for a page that will not be fetched again
 _SEEDS_AT_ONCE = 10_000  # in an entry
 _SLICE = 256  # entries placed in one step: some ten milliseconds
 _RESTS, _LEAST_REST = 4.0, 1.0  # between merges for idle fetchers: times as long as one took, and seconds
@@ -105,7 +107,8 @@ class SydneyOnDisk(Sydney):
                 entries.append(Asked(_BARRED, NO_URLS, each.barred))
             if each.page is not None:
                 kind = _PAGE if each.target is None else _TARGET
-                entries.append(Asked(kind, UrlBatch.from_rows([each.page]), each.links))
+                page = UrlBatch.from_rows([each.page]) if self._refetch else NO_URLS
+                entries.append(Asked(kind, page, each.links))
                 continue
             for first in range(0, len(each.links), _SEEDS_AT_ONCE):
                 some = each.links.slice(first, min(first + _SEEDS_AT_ONCE, len(each.links)))
@@ -168,17 +171,12 @@ class SydneyOnDisk(Sydney):
 
     def _place_pages(self, pages: Sequence[Asked], now: float) -> None:
         """What was fetched, one behind the other."""
-        for entry in pages:
-            self._waiting[entry.kind] -= 1
-        self._put(
-            [
-                (entry.page.rows()[0], entry.links, self._t, self._keeps)
-                if entry.kind == _PAGE
-                else (entry.page.rows()[0], entry.links, 0, False)
-                for entry in pages
-            ],
-            now,
-        )
+        placed = []
+        for kind, kept, links in pages:
+            self._waiting[kind] -= 1
+            page = kept.rows()[0] if len(kept) else _FETCHED
+            placed.append((page, links, self._t, self._keeps) if kind == _PAGE else (page, links, 0, False))
+        self._put(placed, now)
 
     def _take_free(self, entry: UrlBatch, room: int, now: float) -> int:
         """Of an entry that was searched, links to hosts that are free now go into P; how many."""
