@@ -167,8 +167,9 @@ class Driver:
             return 0
         room = self._in_flight - self._ready.under_way
         if self._limits.pages:
-            coming = sum(now - since < _LATE for since in self._given.values())
-            room = min(room, self._limits.pages - self.counters.pages - coming)
+            wanted = self._limits.pages - self.counters.pages
+            if wanted < room + len(self._given):  # else it does not matter who is late
+                room = min(room, wanted - sum(now - since < _LATE for since in self._given.values()))
         return max(room, 0)
 
     # ── outcomes ───────────────────────────────────────────────────────────────────────────────

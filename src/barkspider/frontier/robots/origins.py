@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from barkspider.core.errors import StorageError
 from barkspider.core.events import RobotsFetched
+from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.politeness.hosts import Asked, Host, Origin, State
 from barkspider.frontier.politeness.roster import Roster
@@ -102,10 +103,12 @@ class Origins:
         self._set_asking(known, True)
         return _first_ask(known.name)
 
-    def permit(self, name: str, until: float, learned: float, refusal: str, rules: bytes) -> None:
+    def permit(
+        self, name: str, until: float, learned: float, refusal: str, rules: bytes, host_key: int = 0
+    ) -> None:
         """What is known elsewhere of an origin's robots.txt, its rules encoded; what is known here counts if it
-        is newer."""
-        host = self._host_of(name)
+        is newer. The key of its host is given by whoever knows it, and puts URLs of it."""
+        host = self._roster.host(host_key) if host_key else self._host_of(name)
         known = host.origin(name)
         if known is not None and until > known.until:
             try:
@@ -115,10 +118,10 @@ class Origins:
             known.refusal, known.learned, known.until = refusal, learned, until
             self._heed_delay(host, -math.inf)
 
-    def knows(self, name: str, host_key: int, now: float) -> bool:
-        """Whether the rules of an origin are here and in force."""
-        host = self._roster.find(host_key)
-        known = None if host is None else host.find_origin(name)
+    def knows(self, row: UrlRow, now: float) -> bool:
+        """Whether the rules for a URL are here and in force."""
+        host = self._roster.find(row.host_key)
+        known = None if host is None else host.find_origin(row.url.decode())
         return known is not None and known.until > now
 
     def refusal(self, host: Host, known: Origin | None, url: str, now: float) -> str:
@@ -129,6 +132,8 @@ class Origins:
             return ""
         if host.crawl_delay > self._politeness.max_crawl_delay:
             return "crawl_delay"
+        if known.rules is ALLOW_ALL:
+            return ""
         target = url[url.index("/", 8) :].partition("#")[0]  # as `split`, at a fifth of the cost
         return "" if known.rules.allows(target) else known.refusal
 
