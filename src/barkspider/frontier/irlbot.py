@@ -37,6 +37,7 @@ _TAKEN, _DRAWN = 500, 2_000  # URLs taken from disk at a time, and in a step
 _URLS_WORTH = 16
 _PERMITS_WORTH = 32  # origins to look up are merged when they are more than this part of those that are known
 _LOOK_AGAIN = 0.02  # seconds until a merge that runs is looked at again
+_PATIENCE = 2.0  # seconds between two merges for idle fetchers when `Ready` is nearly full; in proportion when it is not
 _READY_SHARE = 8  # what `Ready` gets of `memory`
 _URLS_A_SLOT = 40  # URLs in RAM for each request that may be in flight
 _URL_IN_RAM = 500  # bytes of a URL in `Ready`, with its part of a host
@@ -161,7 +162,9 @@ class Irlbot:
         wake = self._ready.next_time()
         if idle:
             again = min(self._permits.next_time(), self._permits.hurry_time())
-            if self._stages.hurry(now) or self._moving:
+            # While nothing more is drawn, only a merge helps.
+            patience = 0.0 if self._permits.undecided >= enough else self._patience()
+            if self._stages.hurry(now, patience) or self._moving:
                 again = now
             wake = min(wake, max(again, now + _LOOK_AGAIN))
         if self._has_space():
@@ -171,6 +174,11 @@ class Irlbot:
 
     def _has_space(self) -> bool:
         return self._counters.queued < self._most_ready
+
+    def _patience(self) -> float:
+        """Seconds for which fetchers find enough in RAM. A crawl with less than a URL for each of them does not wait."""
+        spare = self._counters.queued - self._settings.fetch.in_flight
+        return _PATIENCE * max(spare, 0) / self._most_ready
 
     def _draw(self, now: float) -> int:
         """Take some URLs of the current queue; how many there were.
