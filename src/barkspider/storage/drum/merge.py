@@ -268,21 +268,28 @@ class Merge:
         self._counters.unique += int(np.count_nonzero(unique))
         wanted = unique if self._plan.unique_only else asked
         answers = _Answers(self._plan.kind, bucket)
-        start = 0
+        start = held = 0
+        given, texts = list[npt.NDArray[np.int64]](), list[Texts]()
         spans = [place.rows for place in places] if aux else _even(len(bucket.keys))
         for index, rows in enumerate(spans):
             stop = start + rows
             chosen = np.arange(rows) if wanted is None else np.flatnonzero(wanted[start:stop])
             if len(chosen):
-                texts = self._texts(aux, places[index].number, rows) if aux else None
-                known = NO_BYTES if self._plan.unique_only else 1 - bucket.unique[start:stop][chosen]
-                self._results.append(
-                    bucket.keys[start:stop][chosen],
-                    known,
-                    answers.of(chosen + start),
-                    None if texts is None else texts.take(chosen),
-                )
+                given.append(chosen + start)
+                if aux:
+                    texts.append(self._texts(aux, places[index].number, rows).take(chosen))
+                    held += texts[-1].size()
             start = stop
+            # Small blocks of aux are given out as one: each costs its reader more than a hundred rows.
+            if given and (aux is None or held > _SMALL or index == len(spans) - 1):
+                rows_given = np.concatenate(given)
+                self._results.append(
+                    bucket.keys[rows_given],
+                    NO_BYTES if self._plan.unique_only else 1 - bucket.unique[rows_given],
+                    answers.of(rows_given),
+                    Texts.join(texts) if aux else None,
+                )
+                given, texts, held = [], [], 0
 
     def _texts(self, aux: ReadFile, offset: int, rows: int) -> Texts:
         block, after = self._reader.read(aux, offset)
