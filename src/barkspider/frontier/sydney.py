@@ -134,7 +134,8 @@ class Sydney:
     def take(self, found: Sequence[Found], now: float) -> None:
         """Sample the links of pages; a target of a redirect goes into P, and so do seeds, or into S if they are too many."""
         for each in found:
-            self._refuse(each.barred)
+            if len(each.barred):
+                self._refuse(each.barred)
         self._put(
             [
                 (each.page, each.links, self._sample_of(each), self._keeps and each.target is None)
@@ -228,11 +229,13 @@ class Sydney:
         self._seen.returned(int(taken.sum()))
         self._drop(int((fates == LOST).sum()))
         if len(left):
-            ends = np.cumsum(counts)
-            cuts = np.searchsorted(left, ends)
-            for number in np.flatnonzero(np.diff(cuts, prepend=0)).tolist():
-                start = cuts[number - 1] if number else 0
-                self._keep(pages[number][0], links.take(left[start : cuts[number]]))
+            rest, start = links.take(left), 0
+            for (page, *_), stop in zip(
+                pages, np.searchsorted(left, np.cumsum(counts)).tolist(), strict=True
+            ):
+                if stop > start:
+                    self._keep(page, rest.slice(start, stop))
+                start = stop
         if taken.any():
             self._admit(links.where(taken), now)
         self._largest = max(self._largest, self._primary() + len(self._secondary))

@@ -124,7 +124,8 @@ class Slots:
         if self._by and (now > self._counted + _RECOUNT or len(self._by) > _SHARE * most):
             self._by = {}
         self._left = []
-        self._lefts, self._given = [self.left(number) for number in range(RANKS)], 0
+        self.left(0)
+        self._lefts, self._given = self._left, 0
 
     def _learn(self, passed: float) -> None:
         """What was used lately, and what that leaves to each rank."""
