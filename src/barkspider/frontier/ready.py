@@ -174,7 +174,7 @@ class Ready:
                     break
                 domain, who = line.first()
                 if not self._admits(number, domain, who):
-                    line.skip()
+                    line.skip(domain)
                     continue
                 line.take()
                 if isinstance(who, Host):
