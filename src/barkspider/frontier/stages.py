@@ -143,7 +143,6 @@ class Stages:
             return True
         if self.seen.drum.unsettled or self.star.merging or self.permits.merging:
             return True
-        self._hurried = now
         if self.permits.undecided:
             self.permits.merge(wait=False)
         elif self.permits.waiting <= _FEW and self.permits.hurry(now):
@@ -155,6 +154,7 @@ class Stages:
             self.seen.merge(wait=False)
         else:
             return self.permits.hurry(now)
+        self._hurried = now
         return True
 
     def gauges(self) -> dict[str, int]:
