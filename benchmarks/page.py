@@ -24,7 +24,7 @@ from barkspider.core.load import load_settings
 from barkspider.core.records import UrlRow
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.links import Links as Found
-from barkspider.page import NearDuplicates, PageReader, simhash
+from barkspider.page import Hrefs, NearDuplicates, PageReader, simhash
 from barkspider.synthweb import Web, WebSpec
 
 _HARVEST = 80  # pages, as in a fast crawl
@@ -33,7 +33,7 @@ _TYPE = "text/html; charset=utf-8"
 _TAGS = ("a", "area", "link", "iframe", "frame")
 _PEERS = ("turbohtml", "resiliparse", "selectolax", "lxml")
 
-Links = Callable[[bytes, str], tuple[list[str], str]]
+Links = Callable[[bytes, str], tuple[Hrefs | list[str], str]]
 Pages = list[tuple[str, bytes]]
 
 
@@ -123,6 +123,7 @@ def _whole(links: Links, pages: Pages) -> float:
     before = time.process_time()
     for number, ((url, body), row) in enumerate(zip(pages, rows, strict=True), 1):
         hrefs, base = links(body, url)
+        hrefs = hrefs if isinstance(hrefs, Hrefs) else Hrefs.of(hrefs)
         harvest += maker.links(hrefs, base, row)
         if number % _HARVEST == 0 or number == len(pages):
             found += len(maker.batch(harvest))
@@ -134,7 +135,7 @@ def _whole(links: Links, pages: Pages) -> float:
 
 def _alone(links: Links, pages: Pages) -> float:
     before = time.process_time()
-    found = sum(len(links(body, url)[0]) for url, body in pages)
+    found = sum(len(hrefs) for hrefs, _ in (links(body, url) for url, body in pages))
     seconds = time.process_time() - before
     assert found > 10 * len(pages)
     return seconds
@@ -143,9 +144,9 @@ def _alone(links: Links, pages: Pages) -> float:
 def _barkspider() -> Links:
     reader = PageReader(load_settings().page)
 
-    def links(body: bytes, url: str) -> tuple[list[str], str]:
+    def links(body: bytes, url: str) -> tuple[Hrefs, str]:
         page = reader.read(body, _TYPE, url)
-        return page.links, page.base
+        return page.hrefs, page.base
 
     return links
 
@@ -161,7 +162,7 @@ def _peer(name: str) -> Links | None:
         }[name]()
     except ImportError:
         return None
-    return lambda body, url: (list(dict.fromkeys(find(body))), url)
+    return lambda body, url: ([link for link in dict.fromkeys(find(body)) if "\n" not in link], url)
 
 
 def _turbohtml() -> Callable[[bytes], list[str]]:
