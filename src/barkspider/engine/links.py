@@ -167,7 +167,7 @@ class LinkMaker:
         resolved = self._resolver.resolve(hrefs.lines, hrefs.targets, str(root), self._origins)
         if resolved is None:
             return None
-        refused = Counter(scheme=resolved.schemes, too_long=resolved.too_long)
+        refused = {"scheme": resolved.schemes, "too_long": resolved.too_long}
         urls, found, used = resolved.urls, resolved.found, resolved.used
         if resolved.unusual:
             rows, texts = np.flatnonzero(found[:, 0] == UNUSUAL), list[str]()
@@ -175,7 +175,7 @@ class LinkMaker:
                 try:
                     url = self._normalise(hrefs.lines[start:end].decode(), root)
                 except UrlError as error:
-                    refused[error.reason] += times
+                    refused[error.reason] = refused.get(error.reason, 0) + times
                 else:
                     texts.append(url)
                     found[row, :3] = used, used + len(url), self._number(url)

@@ -43,6 +43,7 @@ def max_age(cache_control: Iterable[str]) -> float | None:
 
 # A seed is recommended by who gave it.
 _LINKED = int(Flag.LINKED | Flag.SEED)
+_KEPT = Verdict(True, True)
 
 
 class _Judged(NamedTuple):
@@ -221,21 +222,9 @@ class Reader:
         return error_note(self._clock.wall(), "page", outcome, split(url).host, url, row.key, row.tries)
 
     def _judge(self, asked: FetchPage, content: Content) -> _Judged:
-        page, url = content.page, asked.row.url.decode()
+        page = content.page
         language = page.detected_language or page.language
-        verdict = self._classifier.judge(
-            Candidate(
-                url,
-                self._links.domain(url),
-                content.media_type,
-                page.charset,
-                page.title,
-                language,
-                len(page.hrefs),
-                content.text,
-            ),
-            bool(asked.row.flags & _LINKED),
-        )
+        verdict = _KEPT if self._classifier.keeps_all else self._verdict(asked, content, language)
         facts = Facts(
             content.media_type,
             page.charset,
@@ -259,6 +248,22 @@ class Reader:
         anchors = self._links.anchors(page.anchors, page.base) if page.anchors else {}
         cut = page.links_cut or any(part.cut for part in links)
         return _Judged(facts._replace(links=_Urls(links), links_cut=cut), verdict, links, anchors)
+
+    def _verdict(self, asked: FetchPage, content: Content, language: str) -> Verdict:
+        page, url = content.page, asked.row.url.decode()
+        return self._classifier.judge(
+            Candidate(
+                url,
+                self._links.domain(url),
+                content.media_type,
+                page.charset,
+                page.title,
+                language,
+                len(page.hrefs),
+                content.text,
+            ),
+            bool(asked.row.flags & _LINKED),
+        )
 
     def _note_failure(self, asked: FetchPage, error: str) -> None:
         """A function of the user's failed on a page: it is counted, and the first ones are in the log."""

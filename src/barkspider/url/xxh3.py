@@ -63,7 +63,7 @@ def _fold(typing, left, right):  # type: ignore[no-untyped-def]  # noqa: ARG001
     return nb.uint64(nb.uint64, nb.uint64), generate
 
 
-read64: Any = _read64
+read64: Any = _read64  # compiled into whoever calls it
 fold: Any = _fold
 
 
