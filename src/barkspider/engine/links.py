@@ -170,16 +170,19 @@ class LinkMaker:
         refused = {"scheme": resolved.schemes, "too_long": resolved.too_long}
         urls, found, used = resolved.urls, resolved.found, resolved.used
         if resolved.unusual:
-            rows, texts = np.flatnonzero(found[:, 0] == UNUSUAL), list[str]()
-            for row, (start, end, times) in zip(rows.tolist(), hrefs.targets[rows].tolist(), strict=True):
+            rows = np.flatnonzero(found[:, 0] == UNUSUAL)
+            texts, places = list[str](), list[tuple[int, int, int, int]]()
+            for start, end, times in hrefs.targets[rows].tolist():
                 try:
                     url = self._normalise(hrefs.lines[start:end].decode(), root)
                 except UrlError as error:
                     refused[error.reason] = refused.get(error.reason, 0) + times
+                    places.append((UNUSUAL, 0, 0, 0))
                 else:
                     texts.append(url)
-                    found[row, :3] = used, used + len(url), self._number(url)
+                    places.append((used, used + len(url), self._number(url), 0))
                     used += len(url)
+            found[rows] = places
             urls = np.concatenate((urls[: resolved.used], np.frombuffer("".join(texts).encode(), np.uint8)))
         links = self._pack(urls[:used], found, kind, most=self._most_bytes)
         if links is not None:

@@ -38,6 +38,9 @@ class Origins:
         self.keys, self.hosts, self.domains = (np.empty(count, np.uint64) for _ in range(3))
         self.verdicts, self.starts = np.empty(count, np.int64), np.zeros(count + 1, np.int64)
         self.texts = np.empty(1 << 16, np.uint8)
+        # To write single numbers costs less this way.
+        arrays = (self.keys, self.hosts, self.domains, self.verdicts, self.starts)
+        self._columns, self._slots = [array.data for array in arrays], self.slots.data
 
     def number(self, origin: str) -> int:
         """The number of an origin, as it stands in canonical URLs."""
@@ -57,18 +60,20 @@ class Origins:
 
     def _add(self, origin: str) -> int:
         text, number = origin.encode(), len(self._numbers)
-        self.hosts[number], self.domains[number], self.verdicts[number] = self._place(origin)
-        start = int(self.starts[number])
+        keys, hosts, domains, verdicts, starts = self._columns
+        hosts[number], domains[number], verdicts[number] = self._place(origin)
+        start = starts[number]
         end = start + len(text)
         if end > len(self.texts):
             self.texts = np.concatenate((self.texts, np.empty(end, np.uint8)))
         self.texts[start:end] = np.frombuffer(text, np.uint8)
         key = xxh3_64_intdigest(text, self._seed)
-        self.keys[number], self.starts[number + 1] = key, end
-        slot = key % len(self.slots)
-        while self.slots[slot] >= 0:
-            slot = (slot + 1) % len(self.slots)
-        self.slots[slot] = self._numbers[origin] = number
+        keys[number], starts[number + 1] = key, end
+        slots = self._slots
+        slot = key % len(slots)
+        while slots[slot] >= 0:
+            slot = (slot + 1) % len(slots)
+        slots[slot] = self._numbers[origin] = number
         return number
 
 
