@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from xxhash import xxh32_intdigest
 
+from barkspider.core.texts import BYTES, SMALL, nb
 from barkspider.url import xxh3 as hashing
-from barkspider.url.xxh3 import TEXT, nb, read64, xxh3
+from barkspider.url.xxh3 import read64, xxh3
 
 # Times the limit of links: so many are looked at at all, because most pages repeat some, or have many places of one
 # target (contents, footnotes).
@@ -73,7 +74,7 @@ class Hrefs:
         return list(found)
 
 
-@nb.njit(nb.int64(TEXT, nb.int64, nb.uint8, nb.int64), nogil=True, cache=True)
+@nb.njit(nb.int64(BYTES, nb.int64, nb.uint8, nb.int64), **SMALL)
 def _end(text, i, sign, end):  # type: ignore[no-untyped-def]
     """Where `sign` next stands, or `end`; eight bytes at a time."""
     ones, highs = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
@@ -87,7 +88,7 @@ def _end(text, i, sign, end):  # type: ignore[no-untyped-def]
     return i
 
 
-@nb.njit(nb.boolean(TEXT, nb.int64, nb.int64, nb.int64), nogil=True, cache=True)
+@nb.njit(nb.boolean(BYTES, nb.int64, nb.int64, nb.int64), **SMALL)
 def _equal(text, first, second, count):  # type: ignore[no-untyped-def]
     for k in range(count):  # noqa: SIM110  (no generators in kernels)
         if text[first + k] != text[second + k]:
@@ -96,9 +97,8 @@ def _equal(text, first, second, count):  # type: ignore[no-untyped-def]
 
 
 @nb.njit(
-    nb.int64(TEXT, nb.int64, nb.int64, nb.uint64, nb.int32[::1], nb.int64[:, ::1], nb.uint64[::1]),
-    nogil=True,
-    cache=True,
+    nb.int64(BYTES, nb.int64, nb.int64, nb.uint64, nb.int32[::1], nb.int64[:, ::1], nb.uint64[::1]),
+    **SMALL,
 )
 def _slot(text, start, end, key, slots, entries, keys):  # type: ignore[no-untyped-def]
     """Where a text is among the entries, or where there is room for it."""
@@ -115,7 +115,7 @@ def _slot(text, start, end, key, slots, entries, keys):  # type: ignore[no-untyp
 
 def _compile(sources: int) -> Any:
     @nb.njit(
-        nb.types.Tuple((nb.int64, nb.int64, nb.boolean))(TEXT, nb.int64, nb.uint64, nb.int64[:, ::1]),
+        nb.types.Tuple((nb.int64, nb.int64, nb.boolean))(BYTES, nb.int64, nb.uint64, nb.int64[:, ::1]),
         nogil=True,
         cache=True,
     )

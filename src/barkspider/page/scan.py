@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from xxhash import xxh32_intdigest
 
+from barkspider.core.texts import SMALL, nb
 from barkspider.page import lexing, names
 from barkspider.page.lexing import (
     BASIS,
@@ -36,7 +37,6 @@ from barkspider.page.lexing import (
     declaration_end,
     find,
     is_nofollow,
-    nb,
     raw_end,
     read_attributes,
     script_end,
@@ -85,7 +85,7 @@ _IN_SVG, _IN_MATH, _IN_POINT = 1, 2, 3  # at a point of integration a drawing ho
 _SOURCES = xxh32_intdigest((getsource(lexing) + getsource(names)).encode())
 
 
-@nb.njit(nb.int64(nb.int64[::1], nb.int64), nogil=True, cache=True)
+@nb.njit(nb.int64(nb.int64[::1], nb.int64), **SMALL)
 def _outside(kinds, depth):  # type: ignore[no-untyped-def]
     """How many elements stay open when all of the innermost drawing are closed."""
     while depth and kinds[depth - 1] != _IN_POINT:

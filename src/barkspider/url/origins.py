@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from xxhash import xxh3_64_intdigest
 
-from barkspider.url.xxh3 import TEXT, nb
+from barkspider.core.texts import BYTES, SMALL, nb
 
 _USUAL_LENGTH = 64  # bytes; more than nearly all have
 
@@ -79,10 +79,9 @@ class Origins:
 
 @nb.njit(
     nb.int64(
-        TEXT, nb.int64, nb.int64, nb.uint64, nb.int32[::1], nb.uint64[::1], nb.int64[::1], nb.uint8[::1]
+        BYTES, nb.int64, nb.int64, nb.uint64, nb.int32[::1], nb.uint64[::1], nb.int64[::1], nb.uint8[::1]
     ),
-    nogil=True,
-    cache=True,
+    **SMALL,
 )
 def find_origin(text, start, end, key, slots, keys, starts, texts):  # type: ignore[no-untyped-def]
     """The number of the origin that stands from start to end and has this key, or -1 if it is not known."""

@@ -15,11 +15,11 @@ import numpy.typing as npt
 from xxhash import xxh32_intdigest
 
 from barkspider.core.settings import UrlRules
-from barkspider.core.texts import NO_BYTES, Bytes, copy, ends
+from barkspider.core.texts import BYTES, NO_BYTES, SMALL, Bytes, copy, ends, nb
 from barkspider.url import origins as numbering
 from barkspider.url import xxh3 as hashing
 from barkspider.url.origins import Origins, find_origin
-from barkspider.url.xxh3 import TEXT, nb, xxh3
+from barkspider.url.xxh3 import xxh3
 
 # What a row of `found` begins with that has no URL: it takes a parser, it is none of the web, it is too long.
 UNUSUAL, SCHEME, TOO_LONG = -1, -2, -3
@@ -108,9 +108,8 @@ class Resolver:
 
 
 @nb.njit(
-    nb.boolean(TEXT, nb.int64, nb.int64, TEXT, nb.int64, nb.int64, nb.boolean),
-    nogil=True,
-    cache=True,
+    nb.boolean(BYTES, nb.int64, nb.int64, BYTES, nb.int64, nb.int64, nb.boolean),
+    **SMALL,
 )
 def _ends(text, start, end, names, first, last, folds):  # type: ignore[no-untyped-def]
     """Whether a text ends in a name; if it `folds`, the name is in lower case and the text may not be."""
@@ -125,7 +124,7 @@ def _ends(text, start, end, names, first, last, folds):  # type: ignore[no-untyp
     return True
 
 
-@nb.njit(nb.boolean(TEXT, nb.int64, nb.int64, nb.int64, TEXT, nb.int64[::1]), nogil=True, cache=True)
+@nb.njit(nb.boolean(BYTES, nb.int64, nb.int64, nb.int64, BYTES, nb.int64[::1]), **SMALL)
 def _is_session(text, start, end, count, names, places):  # type: ignore[no-untyped-def]
     """Whether a text, before its `=`, ends in a parameter that may be that of a session."""
     for k in range(count):
@@ -139,7 +138,7 @@ def _is_session(text, start, end, count, names, places):  # type: ignore[no-unty
     return False
 
 
-@nb.njit(nb.boolean(TEXT, nb.int64, nb.int64), nogil=True, cache=True)
+@nb.njit(nb.boolean(BYTES, nb.int64, nb.int64), **SMALL)
 def _is_special(text, start, end):  # type: ignore[no-untyped-def]
     if end - start > _LONGEST_SPECIAL:
         return False
@@ -149,7 +148,7 @@ def _is_special(text, start, end):  # type: ignore[no-untyped-def]
     return name in _SPECIAL
 
 
-@nb.njit(nb.int64(nb.uint8[::1], nb.int64, nb.int64, nb.int64), nogil=True, cache=True)
+@nb.njit(nb.int64(nb.uint8[::1], nb.int64, nb.int64, nb.int64), **SMALL)
 def _step(urls, segment, end, floor):  # type: ignore[no-untyped-def]
     """Where a path goes on whose last segment may be `.` or `..`; `end` if it is neither."""
     count = end - segment
@@ -165,9 +164,9 @@ def _step(urls, segment, end, floor):  # type: ignore[no-untyped-def]
 def _compile(sources: int) -> Any:
     @nb.njit(
         nb.types.UniTuple(nb.int64, 4)(
-            *(TEXT, nb.int64[:, ::1], TEXT),
+            *(BYTES, nb.int64[:, ::1], BYTES),
             *(nb.int64, nb.int64, nb.int64, nb.int64, nb.int64, nb.int64, nb.boolean, nb.int64),
-            *(TEXT, nb.int64[::1], nb.uint64, nb.int32[::1], nb.uint64[::1], nb.int64[::1], nb.uint8[::1]),
+            *(BYTES, nb.int64[::1], nb.uint64, nb.int32[::1], nb.uint64[::1], nb.int64[::1], nb.uint8[::1]),
             *(nb.uint8[::1], nb.int64[:, ::1]),
         ),
         nogil=True,

@@ -10,9 +10,9 @@ from xxhash import xxh32_intdigest
 
 from barkspider.core.batch import WIDTH
 from barkspider.core.records import HEAD
-from barkspider.core.texts import copy
+from barkspider.core.texts import BYTES, copy, nb
 from barkspider.url import xxh3 as hashing
-from barkspider.url.xxh3 import TEXT, nb, xxh3
+from barkspider.url.xxh3 import xxh3
 
 # What differs from link to link stands at the beginning of a row: three keys and the depth.
 _OWN = HEAD.itemsize - sum(HEAD[name].itemsize for name in ("hops", "tries", "flags", "parent", "found"))
@@ -23,7 +23,7 @@ MOST_DEPTH = 65_535  # what the column of depths holds
 def _compile(sources: int) -> Any:
     @nb.njit(
         nb.types.UniTuple(nb.int64, 2)(
-            *(TEXT, nb.int64[:, ::1], nb.uint64[::1], nb.uint64[::1], nb.int64[::1], nb.boolean, TEXT),
+            *(BYTES, nb.int64[:, ::1], nb.uint64[::1], nb.uint64[::1], nb.int64[::1], nb.boolean, BYTES),
             *(nb.uint64, nb.uint64, nb.int64, nb.int64, nb.int64, nb.int64, nb.int64, nb.boolean),
             *(nb.uint8[::1], nb.int64[::1], nb.int64[::1], nb.int64[::1]),
         ),

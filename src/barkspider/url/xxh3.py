@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numba.extending import intrinsic
 
-nb: Any = numba
-
-TEXT = nb.types.Array(nb.uint8, 1, "C", readonly=True)
+from barkspider.core.texts import BYTES, SMALL, nb
 
 _PRIME32_1, _PRIME32_2, _PRIME32_3 = map(np.uint64, (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D))
 _PRIME64_1, _PRIME64_2, _PRIME64_3, _PRIME64_4, _PRIME64_5 = map(
@@ -35,7 +32,6 @@ _STRIPES = 16  # of a block: as many as the secret has windows of 64 bytes, 8 ap
 _FIRST = np.array(
     [_PRIME32_3, _PRIME64_1, _PRIME64_2, _PRIME64_3, _PRIME64_4, _PRIME32_2, _PRIME64_5, _PRIME32_1]
 )
-_jit = {"nogil": True, "cache": True}
 
 
 @intrinsic
@@ -67,20 +63,20 @@ read64: Any = _read64  # compiled into whoever calls it
 fold: Any = _fold
 
 
-@nb.njit(nb.uint64(nb.uint64), **_jit)
+@nb.njit(nb.uint64(nb.uint64), **SMALL)
 def _avalanche(x):  # type: ignore[no-untyped-def]
     x = (x ^ (x >> np.uint64(37))) * _PRIME_MX1
     return x ^ (x >> np.uint64(32))
 
 
-@nb.njit(nb.uint64(nb.uint64), **_jit)
+@nb.njit(nb.uint64(nb.uint64), **SMALL)
 def _avalanche_xxh64(x):  # type: ignore[no-untyped-def]
     x = (x ^ (x >> np.uint64(33))) * _PRIME64_2
     x = (x ^ (x >> np.uint64(29))) * _PRIME64_3
     return x ^ (x >> np.uint64(32))
 
 
-@nb.njit(nb.uint64(nb.uint64, nb.int64), **_jit)
+@nb.njit(nb.uint64(nb.uint64, nb.int64), **SMALL)
 def _swap(x, count):  # type: ignore[no-untyped-def]
     """The lowest `count` bytes the other way round."""
     swapped = np.uint64(0)
@@ -90,7 +86,7 @@ def _swap(x, count):  # type: ignore[no-untyped-def]
     return swapped
 
 
-@nb.njit(nb.uint64(TEXT, nb.int64, nb.int64, nb.uint64), **_jit)
+@nb.njit(nb.uint64(BYTES, nb.int64, nb.int64, nb.uint64), **SMALL)
 def _short(text, start, count, seed):  # type: ignore[no-untyped-def]
     """Of at most 16 bytes."""
     n = np.uint64(count)
@@ -119,14 +115,14 @@ def _short(text, start, count, seed):  # type: ignore[no-untyped-def]
     return _avalanche_xxh64(seed ^ read64(_SECRET, 56) ^ read64(_SECRET, 64))
 
 
-@nb.njit(nb.uint64(TEXT, nb.int64, nb.int64, nb.uint64), **_jit)
+@nb.njit(nb.uint64(BYTES, nb.int64, nb.int64, nb.uint64), **SMALL)
 def _mix(text, start, place, seed):  # type: ignore[no-untyped-def]
     """16 bytes of the text with 16 of the secret."""
     low = read64(text, start) ^ (read64(_SECRET, place) + seed)
     return fold(low, read64(text, start + 8) ^ (read64(_SECRET, place + 8) - seed))
 
 
-@nb.njit(nb.void(TEXT, nb.int64, nb.uint8[::1], nb.int64, nb.uint64[::1]), **_jit)
+@nb.njit(nb.void(BYTES, nb.int64, nb.uint8[::1], nb.int64, nb.uint64[::1]), **SMALL)
 def _accumulate(text, start, secret, place, sums):  # type: ignore[no-untyped-def]
     """Take in a stripe of 64 bytes."""
     for lane in range(8):
@@ -136,7 +132,7 @@ def _accumulate(text, start, secret, place, sums):  # type: ignore[no-untyped-de
         sums[lane] += (keyed & _LOW) * (keyed >> np.uint64(32))
 
 
-@nb.njit(nb.uint64(TEXT, nb.int64, nb.int64, nb.uint64), **_jit)
+@nb.njit(nb.uint64(BYTES, nb.int64, nb.int64, nb.uint64), nogil=True, cache=True)
 def _long(text, start, count, seed):  # type: ignore[no-untyped-def]
     """Of more than 240 bytes."""
     words = np.empty(24, np.uint64)
@@ -159,7 +155,7 @@ def _long(text, start, count, seed):  # type: ignore[no-untyped-def]
     return _avalanche(x)
 
 
-@nb.njit(nb.uint64(TEXT, nb.int64, nb.int64, nb.uint64), **_jit)
+@nb.njit(nb.uint64(BYTES, nb.int64, nb.int64, nb.uint64), **SMALL)
 def xxh3(text, start, count, seed):  # type: ignore[no-untyped-def]
     """The key of `count` bytes from `start` on."""
     if count <= 16:
