@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from barkspider.core.settings import Settings
 from barkspider.fetch import Response
-from barkspider.page import Bounds, Page, PageReader, sniff
+from barkspider.page import Bounds, Hrefs, Page, PageReader, sniff
 from barkspider.url import Keys
 
 # Bytes, unpacked: more are read in the thread. Markup of this size takes 25 ms at worst, links aside.
@@ -104,7 +104,7 @@ class _ContentReader:
         exchange, pages, settings = response.exchange, self._pages, self._settings
         content_type = exchange.header(b"content-type") or None
         media_type = sniff(content_type, body)
-        page = Page([], response.url, "")
+        page = Page(Hrefs(), response.url, "")
         text: Callable[[], str] = str
         if media_type in _HTML:
             page = pages.read(
