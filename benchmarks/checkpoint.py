@@ -23,9 +23,9 @@ from barkspider.core.load import load_settings
 from barkspider.engine import Crawl, Job
 from barkspider.frontier import open_frontier
 from barkspider.frontier.driver import Driver
+from barkspider.lab.synthweb import WebSpec, running_web
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
-from barkspider.synthweb import WebSpec, running_web
 
 _MOST = 50.0  # milliseconds
 _PAGES = (2_000, 20_000)
