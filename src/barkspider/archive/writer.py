@@ -22,6 +22,7 @@ from barkspider.archive.warc import NOWHERE, Original, Place, Stored, WarcWriter
 from barkspider.core.allotment import names
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
+from barkspider.core.events import Prepared
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.storage.env import Env
@@ -255,12 +256,19 @@ class ArchiveWriter:
         for buffer in self._buffers().values():
             buffer.wait()
 
-    def prepare(self) -> dict[str, Any]:
-        """Make all exchanges and rows so far survive a power loss; what `recover` needs to go back here."""
-        self.sync()
-        self.write_rows()
-        self._prepared = self._last_writes()
-        return Committed(self._prepared, self.places()).as_dict()
+    def prepare(self) -> Prepared:
+        """See `core.events.Structure`: all exchanges and rows so far; what it describes `recover` needs to go back here."""
+        syncs = [warc.syncing() for warc in self._warcs.values()]
+        lasts = {name: buffer.writing() for name, buffer in self._buffers().items()}
+        places = self.places()
+
+        def describe() -> dict[str, Any]:
+            for sync in syncs:
+                sync()
+            self._prepared = {name: last() for name, last in lasts.items()}
+            return Committed(self._prepared, places).as_dict()
+
+        return describe
 
     def committed(self) -> None:
         """What was prepared is committed: its files may be merged."""
@@ -276,7 +284,7 @@ class ArchiveWriter:
         problems: list[StorageError] = []
         for step in (
             *(warc.close for warc in self._warcs.values()),
-            self.prepare,
+            lambda: self.prepare()(),
             self._pool.shutdown,  # what it still does, if something failed, must end before files are merged
             lambda: cdxj.merge(self._env, self._folder),
             self._conclude,

@@ -31,7 +31,7 @@ from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.core.texts import Texts
-from barkspider.frontier.gate import Gate, States
+from barkspider.frontier.gate import Gate, Saved, States
 from barkspider.frontier.memory import load_origins, save_origins
 from barkspider.frontier.sampling import LEFT, LOST, TAKEN, place_all
 from barkspider.frontier.source import Found
@@ -77,7 +77,7 @@ class Sydney:
         """P, as far as it is not in `Ready` and Q_W, and S."""
         return (self._queue, self._secondary)
 
-    def save(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    def save(self) -> Saved:
         """See `Source`."""
         head = {
             "largest": self._largest,
@@ -85,7 +85,8 @@ class Sydney:
             "random": int(self._random[0]),
             "emptying": self._emptying,
         }
-        return head, {"seen": self._seen.keys(), "origins": save_origins(self._ready)}
+        seen, origins = self._seen.keys(), save_origins(self._ready)
+        return lambda: (head, {"seen": seen, "origins": origins()})
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
         """See `Source`."""
