@@ -44,13 +44,13 @@ class Contents:
     def __init__(self, settings: Settings) -> None:
         self._here, self._aside = _ContentReader(settings), _ContentReader(settings)
         self._thread = ThreadPoolExecutor(1, "pages")
-        self._waiting = 0
-        self._has_room = asyncio.Event()
-        self._has_room.set()
+        self._loop = asyncio.get_running_loop()
+        self._waiting = 0  # bytes, as received, that the thread has not read
 
-    async def room(self) -> None:
-        """Wait until the thread has not too much to do."""
-        await self._has_room.wait()
+    @property
+    def has_room(self) -> bool:
+        """Whether the thread has not too much to do."""
+        return self._waiting <= _MOST_WAITING
 
     def read(self, response: Response) -> Content:
         """Read an answer here and now."""
@@ -58,24 +58,27 @@ class Contents:
             return self._here.read_whole(response)
         return self._here.read(response, response.body, response.decoded)
 
-    async def read_aside(self, response: Response) -> Content:
-        """Read an answer in the thread."""
-        size = len(response.exchange.payload)
-        self._set_waiting(self._waiting + size)
-        try:
-            return await asyncio.get_running_loop().run_in_executor(
-                self._thread, self._aside.read_whole, response
-            )
-        finally:
-            self._set_waiting(self._waiting - size)
+    def read_aside(self, response: Response, done: Callable[[Content | Exception], None]) -> None:
+        """Read an answer in the thread; `done` is told on the loop, also what went wrong."""
+        self._waiting += len(response.exchange.payload)
+        self._thread.submit(self._read_in_thread, response, done)
 
     def close(self) -> None:
         """Read nothing more."""
         self._thread.shutdown(cancel_futures=True)
 
-    def _set_waiting(self, size: int) -> None:
-        self._waiting = size
-        (self._has_room.set if size <= _MOST_WAITING else self._has_room.clear)()
+    def _read_in_thread(self, response: Response, done: Callable[[Content | Exception], None]) -> None:
+        try:
+            found: Content | Exception = self._aside.read_whole(response)
+        except Exception as error:
+            found = error
+        self._loop.call_soon_threadsafe(self._was_read, len(response.exchange.payload), found, done)
+
+    def _was_read(
+        self, size: int, found: Content | Exception, done: Callable[[Content | Exception], None]
+    ) -> None:
+        self._waiting -= size
+        done(found)
 
 
 def is_large(response: Response) -> bool:
