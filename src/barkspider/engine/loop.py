@@ -223,12 +223,12 @@ class Crawl:
 
     def _read(self, arrival: Arrival | Reaped) -> Reaped | None:
         """What came of an instruction; whatever happens, there is one outcome, unless there are pages enough, or it
-        comes later, from the thread in which large pages are read."""
+        comes later, from a thread in which pages are read."""
         if isinstance(arrival, Reaped):
             return arrival
         self._watch.doing = arrival.instruction
         try:
-            if not self._closing and self._worker.takes_long(arrival):
+            if not self._closing and self._worker.pays_aside(arrival):
                 self._under_way += 1
                 self._worker.read_aside(arrival, self._arrive)
                 return None
@@ -327,7 +327,8 @@ class Crawl:
         if self._given_up:
             return
         self._under_way -= 1
-        self._arrived.append(arrival)
+        # What is read already takes most memory: it waits for nothing.
+        (self._arrived.append if arrival.content is None else self._arrived.appendleft)(arrival)
         self._news.set()
 
     def _take(self, seeds: Seeds) -> None:

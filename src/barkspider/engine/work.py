@@ -23,7 +23,7 @@ from barkspider.core.events import (
     RobotsFetched,
 )
 from barkspider.core.records import Flag, UrlRow
-from barkspider.engine.contents import LARGE, Content, Contents, is_large
+from barkspider.engine.contents import LARGE, Content, Contents
 from barkspider.engine.earlier import Earlier, EarlierPages
 from barkspider.engine.harvest import Reaped
 from barkspider.engine.job import Job
@@ -91,13 +91,16 @@ class Worker:
         """Give up what is under way: nobody is told of it."""
         self._fetcher.abort()
 
-    @staticmethod
-    def takes_long(arrival: Arrival) -> bool:
-        """Whether an arrival has a large page that is not read yet."""
+    def pays_aside(self, arrival: Arrival) -> bool:
+        """Whether an arrival has a page that is not read yet and is better read in a thread."""
         if not isinstance(arrival.instruction, FetchPage) or arrival.content is not None:
             return False
         answer = arrival.answer
-        return isinstance(answer, Response) and 200 <= answer.exchange.status < 300 and is_large(answer)
+        return (
+            isinstance(answer, Response)
+            and 200 <= answer.exchange.status < 300
+            and self._contents.pays_aside(answer)
+        )
 
     def read_aside(self, arrival: Arrival, done: Callable[[Arrival], None]) -> None:
         """Read its page while the loop goes on, and tell `done` the same with what is in it."""
