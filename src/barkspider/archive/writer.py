@@ -14,7 +14,7 @@ import pyarrow as pa
 from barkspider.archive import cdxj
 from barkspider.archive.domains import domain_rows
 from barkspider.archive.notes import LINKING, Note, micros
-from barkspider.archive.records import base_32, digest
+from barkspider.archive.records import base_32
 from barkspider.archive.recovery import SERIES, Committed, Recovered
 from barkspider.archive.rows import LinkBuffer, RowBuffer
 from barkspider.archive.tables import TableFolder, open_table
@@ -52,7 +52,8 @@ class Facts(NamedTuple):
     """What reading a page has shown. `media_type` is what the bytes are, whatever the server says.
 
     `links_cut` and `body_cut` say that there were more links, or more of the page, than were read; `links` are their
-    URLs, None when they do not count. `body` is what was sent without its encodings, None where these could not be undone.
+    URLs, None when they do not count. `sha1` is of what was sent without its encodings: b"" where it had none, None where
+    these could not be undone.
     """
 
     media_type: str = ""
@@ -64,7 +65,7 @@ class Facts(NamedTuple):
     links_cut: bool = False
     body_cut: bool = False
     links: Sequence[bytes] | None = None
-    body: bytes | None = None
+    sha1: bytes | None = None
 
 
 class ArchiveWriter:
@@ -180,7 +181,7 @@ class ArchiveWriter:
                 "title": facts.title or None,
                 "description": facts.description or None,
                 "simhash": facts.simhash,
-                "content_decoded_digest": _decoded_digest(fetched, stored, facts.body),
+                "content_decoded_digest": _decoded_digest(stored, facts.sha1),
             },
         )
 
@@ -365,12 +366,11 @@ class ArchiveWriter:
         }
 
 
-def _decoded_digest(fetched: Fetched, stored: Stored, body: bytes | None) -> str | None:
-    """That of the payload where nothing was encoded: most time goes into hashing."""
-    if not body:
+def _decoded_digest(stored: Stored, sha1: bytes | None) -> str | None:
+    """That of the payload where nothing was encoded."""
+    if sha1 is None:
         return None
-    plain = len(body) == stored.size and fetched.response.endswith(body)
-    return stored.digest if plain else base_32(digest(body))
+    return base_32(sha1) if sha1 else stored.digest
 
 
 _ROW_TABLES = ("pages", "robots", "errors")

@@ -168,7 +168,7 @@ class Reader:
             self._tally.rejected[verdict.reason] += 1
             return Reaped(outcome, links, notes)
         stored = self._archive.keep_page(fetched, original)
-        facts = facts._replace(body=response.body if response.decoded else None)
+        facts = facts._replace(sha1=content.sha1)
         notes.append(self._archive.describe_page(asked.row, fetched, stored, exchange.outcome, facts))
         if links is not None:
             outside = [url for part in links for url in part.outside]
