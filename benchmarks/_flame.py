@@ -3,8 +3,8 @@
     python -m benchmarks._flame STACKS.txt PICTURE.svg "what it shows"
 
 A line of stacks is `function (file:line);…;function (file:line) COUNT`, the outermost first, as `py-spy record --format raw`
-writes it. Width is time; the functions of one room have one colour. What is below the loop and what is too narrow to be
-read is left out.
+writes it. Width is time; the functions of one room have one colour. Importing, what is below our functions, and what is too
+narrow to be read are left out.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ def _stacks(text: str) -> Counter[tuple[str, ...]]:
     """Samples by stack, from the first function of ours on; a function counts once, whatever its line."""
     found: Counter[tuple[str, ...]] = Counter()
     for line in text.splitlines():
+        if "importlib._bootstrap" in line:
+            continue
         stack, _, count = line.rpartition(" ")
         frames = []
         for frame in stack.split(";"):

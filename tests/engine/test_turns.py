@@ -9,7 +9,7 @@ import pytest
 from benchmarks._crawling import Turns, Workload, in_turns, serving
 from benchmarks.crawl import run
 
-from barkspider.synthweb import WebSpec
+from barkspider.lab.synthweb import WebSpec
 
 
 def test_both_crawl_the_same_pages_in_turns() -> None:
