@@ -50,6 +50,7 @@ class Crawl:
         """`open` makes one from a job."""
         self._job, self._clock, self._steady = parts.job, parts.clock, parts.steady
         self._tally, self._ledger, self._links = parts.tally, parts.ledger, parts.links
+        self._phases = parts.tally.phases
         self._archive, self._worker, self._frontier = parts.archive, parts.worker, parts.frontier
         self.replayed = parts.replayed  # outcomes since the last checkpoint
         self.fault: StorageError | ShortMemoryError | None = None  # what ended the crawl, if it was no wish
@@ -173,6 +174,7 @@ class Crawl:
 
     async def _loop(self) -> None:
         limits = self._job.settings.limits
+        self._phases.end("open")
         while True:
             instructions, wake = self._bring_in()
             self._asked.extend(instructions)
@@ -187,7 +189,9 @@ class Crawl:
             if self._nobody_answers():
                 self.stop("unreachable")
                 return
+            self._phases.end("sockets")
             self._checkpointer.turn()
+            self._phases.end("checkpoint")
             await self._wait(wake)
 
     def _nobody_answers(self) -> bool:
@@ -200,12 +204,19 @@ class Crawl:
 
         It is applied after it is safe from the end of this process: first the archive, then the journal.
         """
+        self._phases.end("sockets")
         harvest = self._reap()
+        self._phases.end("harvest")
         if harvest.is_news:
             self._archive.flush()
+            self._phases.end("warc")
             self._ledger.write(harvest)
+            self._phases.end("journal")
             self._archive.add(harvest.batches, harvest.links)
-        return self._frontier.step(self._steady.now(), harvest.outcomes)
+            self._phases.end("tables")
+        done = self._frontier.step(self._steady.now(), harvest.outcomes)
+        self._phases.end("frontier")
+        return done
 
     def _reap(self) -> Harvest:
         if not self._arrived:
@@ -221,6 +232,7 @@ class Crawl:
             if self._clock.monotonic() > until:
                 break
         self._watch.doing = None
+        self._phases.end("read")
         self._reach.take(reaped)
         places, tally = self._archive.places(), self._tally.save()
         return Harvest.of(self._steady.now(), reaped, self._links, places, tally)
@@ -366,6 +378,7 @@ class Crawl:
             except Exception as error:
                 if self.fault is None:  # or it follows from that
                     self._fail(error)
+        self._phases.end("close")
         self._final = self.statistics()
         await self._worker.close()
         with suppress(StorageError, MemoryError):  # a full disk may have no room for this either
