@@ -24,8 +24,8 @@ from barkspider.core.load import load_settings
 from barkspider.core.records import UrlRow
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.links import Links as Found
+from barkspider.lab.synthweb import Web, WebSpec
 from barkspider.page import NearDuplicates, PageReader, simhash
-from barkspider.synthweb import Web, WebSpec
 
 _HARVEST = 80  # pages, as in a fast crawl
 _REAL = Path(__file__).parents[2] / "shared" / "data" / "html" / "real-pages.zip"

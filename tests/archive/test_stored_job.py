@@ -13,7 +13,7 @@ from warcio.checker import Checker
 import barkspider
 from barkspider import JobError, StoredJob, UsageError, crawl, load_settings, open_job
 from barkspider.archive.cdxj import parse_line
-from barkspider.synthweb import RunningWeb, WebSpec, running_web
+from barkspider.lab.synthweb import RunningWeb, WebSpec, running_web
 from tests.archive.jobs import BODY, PAGES, make_job
 from tests.engine.warcs import check_warcs
 

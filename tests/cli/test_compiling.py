@@ -63,7 +63,8 @@ def test_a_terminal_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize(
-    ("command", "module"), [("crawl", ["barkspider.page"]), ("demo", ["barkspider.synthweb"]), ("query", [])]
+    ("command", "module"),
+    [("crawl", ["barkspider.page"]), ("demo", ["barkspider.lab.synthweb"]), ("query", [])],
 )
 def test_a_second_process_compiles_what_comes_last(
     command: str, module: list[str], monkeypatch: pytest.MonkeyPatch

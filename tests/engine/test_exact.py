@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from barkspider import Statistics, crawl, load_settings
-from barkspider.synthweb import Entry, RunningWeb, WebSpec, read_log, running_web
+from barkspider.lab.synthweb import Entry, RunningWeb, WebSpec, read_log, running_web
 from tests.engine.warcs import archived, check_warcs
 
 # Short texts, because the links are what matters here; short delays, because nobody is harmed.

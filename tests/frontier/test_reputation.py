@@ -18,7 +18,7 @@ from barkspider.core.settings import Budget
 from barkspider.frontier.budget import reputation
 from barkspider.frontier.budget.reputation import Reputation
 from barkspider.frontier.budget.star import Star
-from barkspider.graph.generate import exchange_edges
+from barkspider.lab.generate import exchange_edges
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store

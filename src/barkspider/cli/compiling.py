@@ -18,7 +18,10 @@ from typing import Any
 # Commands that load no kernels, or nearly none.
 _LIGHT = frozenset(("status", "pause", "stop", "plan", "papers"))
 # What a second process compiles: about half of what the command needs, and what it comes to last.
-_LAST = {"demo": "barkspider.synthweb", **dict.fromkeys(("crawl", "resume", "recrawl"), "barkspider.page")}
+_LAST = {
+    "demo": "barkspider.lab.synthweb",
+    **dict.fromkeys(("crawl", "resume", "recrawl"), "barkspider.page"),
+}
 
 
 def announce(arguments: Sequence[str]) -> None:
