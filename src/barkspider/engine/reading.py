@@ -259,4 +259,5 @@ class Reader:
             self._clock.wall() - seconds,
             seconds,
             exchange.timing._asdict(),
+            exchange.repaired,
         )
