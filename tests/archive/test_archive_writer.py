@@ -116,6 +116,7 @@ def test_every_column_of_a_page_is_filled_in(tmp_path: Path) -> None:
         "description": None,
         "simhash": None,
         "content_decoded_digest": None,
+        "fetch_repaired": None,
     }
 
 

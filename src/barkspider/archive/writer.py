@@ -35,7 +35,8 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 class Fetched(NamedTuple):
     """An answered request. `time` is when it was sent, in seconds since 1970; `seconds` what it took.
 
-    `phases` are the seconds of its parts by name, such as connect and first_byte.
+    `phases` are the seconds of its parts by name, such as connect and first_byte; `repaired` names what of the answer
+    was put right to be read.
     """
 
     url: str
@@ -46,6 +47,7 @@ class Fetched(NamedTuple):
     time: float
     seconds: float
     phases: Mapping[str, float] = {}  # never changed
+    repaired: str = ""
 
 
 class Facts(NamedTuple):
@@ -363,6 +365,7 @@ class ArchiveWriter:
             "warc_filename": stored.file,
             "warc_record_offset": stored.offset,
             "warc_record_length": stored.end - stored.offset,
+            "fetch_repaired": fetched.repaired or None,
         }
 
 

@@ -289,4 +289,5 @@ class Reader:
             self._clock.wall() - seconds,
             seconds,
             exchange.timing._asdict(),
+            exchange.repaired,
         )
