@@ -246,9 +246,7 @@ def test_pages_to_be_fetched_again_pass_by_the_source(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "seen"), [("irlbot", "memory"), ("sydney", "memory"), ("sydney", "disk")])
 def test_the_settings_choose_the_source(tmp_path: Path, kind: str, seen: str) -> None:
-    settings = load_settings(
-        overrides={"seed": 1, "memory": "64MB", "frontier": kind, "sydney.seen": seen}
-    )
+    settings = load_settings(overrides={"seed": 1, "memory": "64MB", "frontier": kind, "sydney.seen": seen})
     frontier = open_frontier(settings, Env(), tmp_path, background=False)
     names = [structure.name for structure in frontier.structures()]
     frontier.close()

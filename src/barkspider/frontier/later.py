@@ -41,9 +41,7 @@ class LaterLinks:
     def learn(self, links: UrlBatch) -> None:
         """Take links that were found."""
         if len(links):
-            _learn(
-                self._keys, self._depths, self._flags, self._shift, links.key, links.depth, links.flags
-            )
+            _learn(self._keys, self._depths, self._flags, self._shift, links.key, links.depth, links.flags)
 
     def told(self, row: UrlRow) -> UrlRow:
         """A row as far as links say better."""
@@ -58,7 +56,13 @@ class LaterLinks:
 
 @nb.njit(
     nb.void(
-        nb.uint64[::1], nb.uint16[::1], nb.uint8[::1], nb.uint64, nb.uint64[::1], nb.uint16[::1], nb.uint8[::1]
+        nb.uint64[::1],
+        nb.uint16[::1],
+        nb.uint8[::1],
+        nb.uint64,
+        nb.uint64[::1],
+        nb.uint16[::1],
+        nb.uint8[::1],
     ),
     nogil=True,
     cache=True,

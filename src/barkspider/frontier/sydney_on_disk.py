@@ -118,7 +118,9 @@ class SydneyOnDisk(Sydney):
         instructions: list[Instruction] = []
         wake = math.inf
         # S is emptied as a whole before what it gives is fetched.
-        if (self._emptying or not self._waiting[_STORED]) and (self._asked.is_open or not self._asked.is_full):
+        if (self._emptying or not self._waiting[_STORED]) and (
+            self._asked.is_open or not self._asked.is_full
+        ):
             instructions, wake = super().give(now, room)
         idle = len(instructions) < room and not len(self._queue) and not self._emptying
         if len(self._asked) and self._asked.is_open:
