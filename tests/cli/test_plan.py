@@ -167,6 +167,16 @@ def test_a_crawl_of_chosen_sites_meets_no_further_domains(
     assert json.loads(capsys.readouterr().out)["parameters"]["domains"] == 2_000
 
 
+def test_a_crawl_that_has_a_drum_of_keys_and_no_budgets_can_be_planned_from(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    counters = counted(front=0)
+    drum = asdict(counters) | {"keys": counters.unique, "known_bytes": 8 * counters.unique + 400}
+    job = make_job(tmp_path / "job", drum={"seen": drum})
+    assert run(monkeypatch, "--from", job) == 0
+    assert "Its DRUM seen moved" in capsys.readouterr().out
+
+
 def test_the_bytes_of_the_crawls_drum_are_predicted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
