@@ -148,7 +148,10 @@ class Reader:
     ) -> Reaped:
         exchange = response.exchange
         self._tally.pages += 1
+        phases = self._tally.phases
+        phases.end("read")
         facts, verdict, links, anchors = self._judge(asked, content)
+        phases.end("links")
         outcome = PageFetched(
             asked,
             exchange.status,
@@ -168,12 +171,14 @@ class Reader:
             self._tally.rejected[verdict.reason] += 1
             return Reaped(outcome, links, notes)
         stored = self._archive.keep_page(fetched, original)
-        facts = facts._replace(body=response.body if response.decoded else None)
+        phases.end("warc")
+        facts = facts._replace(sha1=content.sha1)
         notes.append(self._archive.describe_page(asked.row, fetched, stored, exchange.outcome, facts))
         if links is not None:
             outside = [url for part in links for url in part.outside]
             linking = self._archive.describe_links(asked.row, facts.links or (), outside, anchors)
             notes += [linking] if linking is not None else []
+        phases.end("tables")
         return Reaped(outcome, links, notes)
 
     def robots(self, asked: FetchRobots, response: Response) -> Reaped:
@@ -284,4 +289,5 @@ class Reader:
             self._clock.wall() - seconds,
             seconds,
             exchange.timing._asdict(),
+            exchange.repaired,
         )
