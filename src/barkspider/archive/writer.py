@@ -236,7 +236,8 @@ class ArchiveWriter:
         if self._synced < 0:
             self._synced = now
         elif interval and now - self._synced >= interval:
-            self.sync()
+            for warc in self._warcs.values():
+                self._pool.submit(warc.syncing())  # a file that fails in this refuses all later writes
             self._synced = now
 
     def flush(self) -> None:

@@ -44,7 +44,9 @@ class Checkpointer:
             self._held, self._next = self._since - now, now + self._interval
 
     def pause(self) -> float:
-        """Seconds until `turn` should be called if nothing happens before."""
+        """Seconds until `turn` should be called if nothing happens before; `wake` is called when all is written."""
+        if self._writing is not None:
+            return self._interval
         return max(self._next - self._clock.monotonic(), 0.0)
 
     async def close(self) -> None:
