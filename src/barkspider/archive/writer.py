@@ -245,11 +245,6 @@ class ArchiveWriter:
         for warc in self._warcs.values():
             warc.flush()
 
-    def sync(self) -> None:
-        """Make every exchange written so far survive a power loss."""
-        for warc in self._warcs.values():
-            warc.sync()
-
     def write_rows(self) -> None:
         """Write all rows that wait, so that whoever reads the tables finds them."""
         for buffer in self._buffers().values():
