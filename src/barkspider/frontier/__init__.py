@@ -27,7 +27,6 @@ from barkspider.frontier.irlbot import Irlbot
 from barkspider.frontier.memory import Memory
 from barkspider.frontier.source import Source
 from barkspider.frontier.stages import Stages
-from barkspider.frontier.sydney import Sydney
 from barkspider.storage.env import Env
 
 __all__ = ["Driver", "open_frontier"]
@@ -58,6 +57,8 @@ def open_frontier(
     if settings.frontier == "irlbot":
         source = Irlbot(settings, gate, Stages(settings, env, folder, state=state, background=background))
     else:
+        from barkspider.frontier.sydney import Sydney  # here: its kernels take a second to compile
+
         source = Sydney(settings, env, folder, gate, state)
     kept = state(Driver.name)
     driver = Driver(settings, gate, source, Memory(env, folder, Driver.name, kept))
