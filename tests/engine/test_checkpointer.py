@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
 from barkspider.core.errors import StorageError
+from barkspider.engine.checkpoint import Progress
 from barkspider.engine.checkpointer import Checkpointer
+from barkspider.engine.ledger import Ledger
 
 
 class Hands:
-    """A clock that is set by hand, a thread that waits to be let go, and what was called."""
+    """A clock that is set by hand, a ledger whose thread waits to be let go, and what was called."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.now, self.said, self.go, self._error = 0.0, list[str](), threading.Event(), error
@@ -25,13 +28,20 @@ class Hands:
     def wall(self) -> float:
         return self.now
 
-    def begin(self) -> Callable[[], None]:
+    def begin(self, seconds: float, extended: list[str]) -> Callable[[], None]:
+        assert (seconds, extended) == (7.0, ["http://a.example/"])
         self.said.append("begin")
         self.now += 0.25
         return self._write
 
-    def end(self, held: float, written: float) -> None:
-        self.said.append(f"end {held} {written}")
+    def end(self) -> None:
+        self.now += 0.5
+
+    checkpoints, progress = 1, Progress(sequence=3)
+
+    def log(self, event: str, seconds: float, written: float, number: int, harvests: int) -> None:
+        assert (event, number, harvests) == ("checkpoint", 1, 3)
+        self.said.append(f"end {seconds} {written}")
 
     def _write(self) -> None:
         self.go.wait(60)
@@ -40,7 +50,10 @@ class Hands:
         self.said.append("written")
 
     def checkpointer(self) -> Checkpointer:
-        return Checkpointer(self, 10.0, self.begin, self.end, self.woken.set)
+        ledger = cast(Ledger, self)
+        return Checkpointer(
+            ledger, self, 10.0, lambda: (7.0, ["http://a.example/"]), self.log, self.woken.set
+        )
 
 
 def test_the_loop_goes_on_while_a_thread_writes() -> None:
@@ -59,11 +72,11 @@ def test_the_loop_goes_on_while_a_thread_writes() -> None:
         hands.go.set()
         await hands.woken.wait()
         checkpoints.turn()
-        assert hands.said == ["begin", "written", "end 0.25 14.75"]
+        assert hands.said == ["begin", "written", "end 0.75 14.75"]
         checkpoints.turn()
         assert hands.said[3:] == ["begin"]
         await checkpoints.close()
-        assert hands.said[3:] == ["begin", "written", "end 0.25 0.0"]
+        assert hands.said[3:] == ["begin", "written", "end 0.75 0.0"]
 
     asyncio.run(main())
 

@@ -138,6 +138,29 @@ def test_merges_run_beside_and_a_commit_meanwhile_records_the_state_before() -> 
     assert len(pair.drum) == 225  # 200 keys, and the even ones from 200 to 248
 
 
+def test_small_buckets_taken_together_give_the_same_results_in_the_same_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = []
+    for together in (0, 2000, 1 << 18):
+        monkeypatch.setattr("barkspider.storage.drum.merge._SMALL", together)
+        drum = make(FaultyEnv(), aux=True, value=bytes, sizing=Sizing(16, 512, 4000, 1 << 40))
+        random, given = np.random.default_rng(1), []
+        for rows in (3, 400, 0, 90):
+            chosen = random.integers(0, 2**64, rows // 2 + 1, np.uint64)[
+                random.integers(0, rows // 2 + 1, rows)
+            ]
+            ops = random.choice([CHECK, UPDATE, CHECK_UPDATE], rows).astype(np.uint8)
+            texts = [b"%d" % number for number in range(rows)]
+            drum.feed(ops, chosen, texts, texts)
+            drum.merge()
+            given += results(drum)
+        found.append((given, [(known.tolist(), values.tolist()) for known, values in drum.items()]))  # type: ignore[union-attr]
+        drum.validate()
+    assert found[0] == found[1] == found[2]
+    assert len(found[0][0]) > 200
+
+
 @pytest.mark.parametrize("buckets", [1, 4, 64])
 def test_another_sizing_after_reopening(buckets: int) -> None:
     pair = Pair(FaultyEnv(), Config(buckets=16))

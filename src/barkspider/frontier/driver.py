@@ -168,13 +168,16 @@ class Driver:
             return 0
         room = self._in_flight - self._ready.under_way
         if self._limits.pages:
-            coming = sum(now - since < _LATE for since in self._given.values())
-            room = min(room, self._limits.pages - self.counters.pages - coming)
+            wanted = self._limits.pages - self.counters.pages
+            if wanted < room + len(self._given):  # else it does not matter who is late
+                room = min(room, wanted - sum(now - since < _LATE for since in self._given.values()))
         return max(room, 0)
 
     # ── outcomes ───────────────────────────────────────────────────────────────────────────────
 
     def _hand_over(self, found: list[Found]) -> None:
+        if found and self._gate.later is not None:
+            self._gate.later.learn(UrlBatch.join([each.links for each in found]))
         if found:
             self._source.take(found, self._gate.now)
         self._gate.write_off()

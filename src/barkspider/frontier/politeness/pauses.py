@@ -180,6 +180,8 @@ class Pauses:
     def host_delay(self, host: HostPace) -> float:
         """The pause of a host after an answer, by its budget, its Crawl-delay and its troubles."""
         politeness = self._politeness
+        if not (host.trouble or host.crawl_delay) and host.budget <= 1.0:  # as nearly all are
+            return politeness.host_delay
         delay = _scaled(politeness.host_delay, politeness.host_delay_floor, host.budget)
         back_off = 0.0
         if host.trouble:
@@ -190,13 +192,17 @@ class Pauses:
     def server_delay(self, server: ServerPace) -> float:
         """The pause of a server after an answer, by its domains' budgets and the time its answers take."""
         politeness = self._politeness
-        delay = _scaled(politeness.server_delay, politeness.server_delay_floor, server.mean_budget())
+        delay = politeness.server_delay
+        if server.domains:
+            delay = _scaled(delay, politeness.server_delay_floor, server.mean_budget())
         return max(delay, min(politeness.slow_factor * server.average, politeness.max_slow_delay))
 
     def follow_budget(self, host: HostPace, server: ServerPace | None, domain: int) -> None:
         """Let a host of this domain have the budget that is known now; ignored unless it may shorten delays."""
+        if not self._politeness.scale_by_budget:
+            return
         budget = self.multiples.of(domain)
-        if not self._politeness.scale_by_budget or (host.domain, host.budget) == (domain, budget):
+        if (host.domain, host.budget) == (domain, budget):
             return
         if server is not None:
             server.leave(host)

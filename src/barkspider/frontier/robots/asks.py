@@ -106,7 +106,8 @@ class Asks:
         wanted = np.empty(len(keys), _WANTED)
         wanted["seen"] = until.astype(np.uint64) << _SHIFT | np.uint64(second(now))
         wanted["round"] = rounds
-        aux = [head.tobytes() + name.encode() for head, name in zip(wanted, names, strict=True)]
+        heads, size = wanted.tobytes(), _WANTED.itemsize
+        aux = [heads[size * row : size * (row + 1)] + name.encode() for row, name in enumerate(names)]
         self.requested.feed(CHECK_UPDATE, keys, wanted["seen"], aux)
 
     def decide(self) -> Iterator[tuple[int, int]]:

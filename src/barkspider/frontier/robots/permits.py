@@ -178,8 +178,8 @@ class Permits:
 
     @property
     def merging(self) -> bool:
-        """Whether a merge is running at this moment."""
-        return self._cache.merging or self._asks.requested.merging
+        """Whether a merge is running, or has ended unnoticed."""
+        return self._cache.unsettled or self._asks.requested.unsettled
 
     @property
     def asked(self) -> int:

@@ -123,6 +123,11 @@ class Drum:
         return self._thread.running
 
     @property
+    def unsettled(self) -> bool:
+        """Whether a merge is running, or has ended and nobody has looked for its results yet."""
+        return self._thread.busy
+
+    @property
     def accepted(self) -> int:
         """Rows of the last batch that are in; all of them unless `feed` failed."""
         return self._filling.accepted
