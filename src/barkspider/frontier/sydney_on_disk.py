@@ -27,7 +27,7 @@ from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.gate import Gate, States
+from barkspider.frontier.gate import Gate, Saved, States
 from barkspider.frontier.inquiries import Asked, Inquiries, keys_of
 from barkspider.frontier.source import Found
 from barkspider.frontier.sydney import Sydney
@@ -63,10 +63,15 @@ class SydneyOnDisk(Sydney):
         """Those of P and S, N and the DRUM."""
         return (*super().structures, *self._asked.structures)
 
-    def save(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    def save(self) -> Saved:
         """See `Source`."""
-        (head, arrays), (asked, more) = super().save(), self._asked.save()
-        return {**head, "inquiries": asked, "waiting": self._waiting}, {**arrays, **more}
+        saved, (asked, more), waiting = super().save(), self._asked.save(), list(self._waiting)
+
+        def joined() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+            head, arrays = saved()
+            return {**head, "inquiries": asked, "waiting": waiting}, {**arrays, **more}
+
+        return joined
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
         """See `Source`."""
