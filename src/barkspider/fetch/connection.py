@@ -234,10 +234,13 @@ class Connection:
         assert self._socket is not None
         if self._seal is None:
             return self._socket.recv_into(self._shared.buffer)
-        while (size := self._seal.read(self._shared.buffer)) is None:
+        while True:
+            if not self._seal.has_input:
+                self._feed(self._seal)
+            size = self._seal.read(self._shared.buffer)
+            if size is not None:
+                return size
             self._send()  # the peer may want a new key, or the like
-            self._feed(self._seal)
-        return size
 
     def _send_request(self) -> None:
         self._sent = monotonic()

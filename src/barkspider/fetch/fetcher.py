@@ -326,6 +326,8 @@ class Fetcher:
 
     def _keep(self, key: _Key, connection: Connection) -> None:
         now = self._loop.time()
+        if key in self._idle:  # two were asked at a time, and one is enough
+            self._idle.pop(key)[0].close()
         self._idle[key] = (connection, now + self._settings.keep_alive)
         while self._idle and next(iter(self._idle.values()))[1] <= now:
             self._idle.popitem(last=False)[1][0].close()

@@ -27,6 +27,11 @@ class Seal:
             return False
         return True
 
+    @property
+    def has_input(self) -> bool:
+        """Whether there is anything to `read`: to try in vain costs more than a system call."""
+        return bool(self._incoming.pending or self._tls.pending())
+
     def feed(self, data: memoryview) -> None:
         """Take what came over the wire; nothing means that the peer has closed."""
         if data:
