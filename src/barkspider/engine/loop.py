@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
@@ -23,6 +22,7 @@ from barkspider.core.clock import Clock, SystemClock
 from barkspider.core.errors import ShortMemoryError, StorageError, is_shortage
 from barkspider.core.events import Instruction, RobotsFetched, Seeds
 from barkspider.core.units import format_size
+from barkspider.engine.arrivals import Arrivals
 from barkspider.engine.checkpointer import Checkpointer
 from barkspider.engine.control import Control
 from barkspider.engine.harvest import Harvest, Reaped
@@ -37,8 +37,8 @@ from barkspider.fetch import user_agent
 
 _TICK = 1.0  # seconds
 # After which a harvest ends, because no socket is looked at before it is applied: answers, links, bytes of robots.txt
-# (whose rules take 90 ns a byte to read), seconds. One more answer takes 50 ms at worst.
-_MOST, _MOST_LINKS, _MOST_RULES, _LONGEST = 256, 20_000, 1 << 16, 0.02
+# (whose rules take 90 ns a byte to read), seconds, bytes of links. One more answer takes 50 ms at worst.
+_MOST, _MOST_LINKS, _MOST_RULES, _LONGEST, _MOST_BYTES = 256, 20_000, 1 << 16, 0.02, 2 << 20
 
 
 class Crawl:
@@ -54,7 +54,7 @@ class Crawl:
         self._archive, self._worker, self._frontier = parts.archive, parts.worker, parts.frontier
         self.replayed = parts.replayed  # outcomes since the last checkpoint
         self.fault: StorageError | ShortMemoryError | None = None  # what ended the crawl, if it was no wish
-        self._arrived = deque[Arrival | Reaped]()  # filled by tasks, emptied by `_reap`
+        self._arrived = Arrivals()  # filled by tasks, emptied by `_reap`
         self._news = asyncio.Event()
         self._under_way: set[asyncio.Task[None]] = set()
         self._stopped_by = ""
@@ -203,15 +203,18 @@ class Crawl:
     def _reap(self) -> Harvest:
         if not self._arrived:
             return Harvest(self._steady.now(), ())
-        reaped, links, rules = list[Reaped](), 0, 0
-        until = self._clock.monotonic() + _LONGEST
-        while self._arrived and len(reaped) < _MOST and links < _MOST_LINKS and rules < _MOST_RULES:
+        reaped, links, rules, size = list[Reaped](), 0, 0, 0
+        until = (now := self._clock.monotonic()) + _LONGEST
+        while self._arrived and len(reaped) < _MOST:
             each = self._read(self._arrived.popleft())
             if each is not None:
                 reaped.append(each)
                 links += sum(len(part.urls) for part in each.links or ())
+                size += sum(sum(map(len, part.urls)) for part in each.links or ())
                 rules += len(each.outcome.body) if isinstance(each.outcome, RobotsFetched) else 0
-            if self._clock.monotonic() > until:
+            before, now = now, self._clock.monotonic()
+            self._arrived.charge(now - before)
+            if now > until or links >= _MOST_LINKS or rules >= _MOST_RULES or size >= _MOST_BYTES:
                 break
         self._watch.doing = None
         self._reach.take(reaped)
