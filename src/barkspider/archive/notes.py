@@ -9,11 +9,11 @@ later version of the table, knows what is there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import modf
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from barkspider.archive.records import micros
 from barkspider.archive.schemas import SCHEMAS, conform
 
 # Whose links go into the table `links`: `count` of a harvest's links from the number `first` on belong to the page
@@ -99,12 +99,6 @@ def decode_batch(data: bytes, schema: pa.Schema) -> pa.RecordBatch:
         raise ValueError(str(error)) from error
     batch.validate(full=True)
     return conform(batch, schema)
-
-
-def micros(time: float) -> int:
-    """A time in microseconds: the same one as the WARC-Date of the exchange."""
-    part, whole = modf(time)
-    return int(whole) * 1_000_000 + round(part * 1e6)
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:

@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from barkspider.archive import cdxj
 from barkspider.archive.domains import domain_rows
-from barkspider.archive.notes import LINKING, Note, micros
-from barkspider.archive.records import base_32, digest
+from barkspider.archive.notes import LINKING, Note
+from barkspider.archive.records import base_32, digest, micros
 from barkspider.archive.recovery import SERIES, Committed, Recovered
 from barkspider.archive.rows import LinkBuffer, RowBuffer
 from barkspider.archive.tables import TableFolder, open_table
