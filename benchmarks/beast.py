@@ -29,7 +29,7 @@ from barkspider.core.texts import Texts
 from barkspider.frontier.budget.beast import Beast
 from barkspider.frontier.budget.seen import Seen
 from barkspider.frontier.budget.star import Star
-from barkspider.simulate.queues import Naive
+from barkspider.lab.simulate.queues import Naive
 from barkspider.storage.calls import Calls
 from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
 from barkspider.storage.drum.sizing import Sizing

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from barkspider.core.load import load_settings
-from barkspider.synthweb import RunningWeb, WebSpec, running_web
+from barkspider.lab.synthweb import RunningWeb, WebSpec, running_web
 
 _AT_ONCE = 200
 _ADDRESSES = [f"127.16.0.{number}" for number in range(1, 251)]

@@ -30,8 +30,8 @@ from tests.hostile.silent import mute
 from tests.hostile.table import CRAWLS, FETCHES
 
 from barkspider import crawl, load_settings
-from barkspider.synthweb import Web, WebSpec, running_web
-from barkspider.synthweb.dns import respond
+from barkspider.lab.synthweb import Web, WebSpec, running_web
+from barkspider.lab.synthweb.dns import respond
 from benchmarks import _attacks
 
 _SPEC = WebSpec(seed=1, pages=200_000, servers=250, page_bytes=23_000)

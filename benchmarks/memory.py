@@ -10,7 +10,7 @@ from typing import Any
 from tests.engine.weighing import weigh
 
 from barkspider.core.units import parse_size
-from barkspider.synthweb import HAZARDS, WebSpec, running_web
+from barkspider.lab.synthweb import HAZARDS, WebSpec, running_web
 
 _PAGES = (6_000, 20_000)
 _MEMORY = ("50MB", "100MB", "200MB", "500MB", "2GB")

@@ -14,7 +14,7 @@ from typing import Any
 from barkspider import load_settings
 from barkspider.core.settings import Politeness
 from barkspider.engine import crawl, resume
-from barkspider.synthweb import RunningWeb, WebSpec, read_log, running_web
+from barkspider.lab.synthweb import RunningWeb, WebSpec, read_log, running_web
 
 _SECONDS, _QUICK_SECONDS = 60, 20
 _SPEC = WebSpec(seed=9, pages=50_000, domains=4_000, servers=400, page_bytes=4_000, crawl_delay=3.0)

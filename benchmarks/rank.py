@@ -1,6 +1,6 @@
 """Ranking a synthetic domain graph: Table II, figure 3(b) and Table III, and PageRank beside its peers.
 
-The graph has 2 million nodes and 40 million edges with the paper's shape (`graph.generate`); quick takes a
+The graph has 2 million nodes and 40 million edges with the paper's shape (`lab.generate`); quick takes a
 tenth of it. Every method runs in this one process, one after the other, on all processors; speed-ups are over
 exact SUPP2 in CPU-seconds, because the machine may be shared, beside the paper's factors for 89 million nodes
 and 1.8 billion edges. Ranking from disk runs in processes of its own, whose memory is measured.
@@ -23,10 +23,10 @@ import numpy as np
 from barkspider.graph import costs, methods
 from barkspider.graph.build import build_graph
 from barkspider.graph.compare import relative_errors
-from barkspider.graph.generate import domain_edges
 from barkspider.graph.methods import Ranking
 from barkspider.graph.rank import Choice, peak_rss, rank
 from barkspider.graph.store import Graph
+from barkspider.lab.generate import domain_edges
 from barkspider.model.ranking import sampling_error
 from barkspider.storage.env import Env
 

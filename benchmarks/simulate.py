@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from barkspider.graph.web import WebGraph
-from barkspider.simulate.farms import FarmSpec, make_web
-from barkspider.simulate.order import Strategy
-from barkspider.simulate.order import run as replay
-from barkspider.simulate.parallel import Setup, Simulation
-from barkspider.simulate.repeats import choose_seeds
+from barkspider.lab.simulate.farms import FarmSpec, make_web
+from barkspider.lab.simulate.order import Strategy
+from barkspider.lab.simulate.order import run as replay
+from barkspider.lab.simulate.parallel import Setup, Simulation
+from barkspider.lab.simulate.repeats import choose_seeds
+from barkspider.lab.webgraph import WebGraph
 
 _TARGET = 5_000_000
 _STRATEGIES = {

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from barkspider.cli.papers_live import ALONE, POLITE, Trial, trial
-from barkspider.graph.web import WebGraph, load_web
-from barkspider.simulate.order import Strategy
-from barkspider.synthweb import Web, WebSpec, write_graph
+from barkspider.lab.simulate.order import Strategy
+from barkspider.lab.synthweb import Web, WebSpec, write_graph
+from barkspider.lab.webgraph import WebGraph, load_web
 
 _CNR = Path(__file__).parents[2] / "shared" / "data" / "graphs" / "cnr-2000.npz"
 _MOST = 20_000

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
-from barkspider.synthweb import RunningWeb, WebSpec, running_web
+from barkspider.lab.synthweb import RunningWeb, WebSpec, running_web
 
 TARGET = 10_000
 _CONNECTIONS = 32

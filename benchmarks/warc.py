@@ -25,8 +25,8 @@ from barkspider.archive.cdxj import merge
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Archive, Settings
+from barkspider.lab.synthweb import Web, WebSpec
 from barkspider.storage.env import Env
-from barkspider.synthweb import Web, WebSpec
 from barkspider.url import Keys
 
 _REAL = Path(__file__).parents[2] / "shared" / "data" / "html" / "real-pages.zip"
@@ -222,7 +222,7 @@ def _describe(page: _Page, facts: Facts, links: UrlBatch = NO_URLS) -> tuple[flo
         noted = time.process_time()
         for batches, _ in harvests:
             archive.add(batches, found)
-        archive.prepare()
+        archive.prepare()()
         return (noted - before) / rows, (time.process_time() - noted) / rows
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,3 +51,20 @@ def test_every_attack_of_the_page_on_security_is_held_by_a_test_that_is_there() 
         for file, name in named:
             assert (project / file).is_file(), row
             assert not name or f"\ndef {name}(" in (project / file).read_text(), row
+
+
+def test_a_crawl_needs_no_package_of_the_laboratory() -> None:
+    """matplotlib and cryptography come with an extra: without them everything can be imported and a picture is refused."""
+    tried = """
+import sys
+sys.modules["matplotlib"] = sys.modules["cryptography"] = None
+import barkspider.cli.app, barkspider.engine.loop, barkspider.lab.synthweb
+from pathlib import Path
+from barkspider.cli.pictures import save
+try:
+    save([print], Path("x.svg"))
+except barkspider.UsageError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", tried], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "this needs the package matplotlib: pip install 'barkspider[lab]'\n", done.stderr

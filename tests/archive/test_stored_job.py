@@ -13,7 +13,7 @@ from warcio.checker import Checker
 import barkspider
 from barkspider import JobError, StoredJob, UsageError, crawl, load_settings, open_job
 from barkspider.archive.cdxj import parse_line
-from barkspider.synthweb import RunningWeb, WebSpec, running_web
+from barkspider.lab.synthweb import RunningWeb, WebSpec, running_web
 from tests.archive.jobs import BODY, PAGES, make_job
 from tests.engine.warcs import check_warcs
 
@@ -75,7 +75,7 @@ def test_a_job_that_is_being_written_can_be_read(tmp_path: Path) -> None:
     assert len(list(job.pages())) == 5
     assert job.page("http://b.example/").markup == BODY  # a revisit, its original in the same open file
     assert job.query("SELECT count(*) AS n FROM pages").to_pylist() == [{"n": 0}]
-    archive.prepare()
+    archive.prepare()()
     assert job.query("SELECT count(*) AS n FROM pages").to_pylist() == [{"n": 5}]
     # The process dies in the middle of a record.
     (warc,) = (tmp_path / "running" / "archive").glob("pages-*.open")

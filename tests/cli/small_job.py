@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from barkspider import crawl, load_settings, open_job
-from barkspider.synthweb import WebSpec, running_web
+from barkspider.lab.synthweb import WebSpec, running_web
 
 
 def make_small_job(folder: Path) -> Path:

@@ -19,8 +19,8 @@ from barkspider import crawl, load_settings, open_job
 from barkspider.archive import valid_length
 from barkspider.core.settings import Settings
 from barkspider.engine import Job
+from barkspider.lab.synthweb import WebSpec, running_web
 from barkspider.storage.env import Env
-from barkspider.synthweb import WebSpec, running_web
 from tests.archive.jobs import BODY, PAGES, edges, make_job
 from tests.cli.program import complaint, run
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from barkspider.synthweb import RunningWeb, WebSpec, parse_hazards, running_web
+from barkspider.lab.synthweb import RunningWeb, WebSpec, parse_hazards, running_web
 from barkspider.url import RobotsRules, origin
 from tests.cli.test_usage import run
 

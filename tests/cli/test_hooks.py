@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from barkspider.synthweb import RunningWeb, WebSpec, running_web
+from barkspider.lab.synthweb import RunningWeb, WebSpec, running_web
 from tests.cli.program import complaint, run
 from tests.cli.test_runs import complaints, options
 

@@ -13,10 +13,10 @@ import pytest
 
 from barkspider.cli.papers_live import ALONE, trial
 from barkspider.core.errors import UsageError
-from barkspider.graph.web import WebGraph, load_web, store_web
-from barkspider.simulate.farms import FarmSpec, make_web
-from barkspider.simulate.order import Strategy
-from barkspider.synthweb import Request, Server, StoredWeb
+from barkspider.lab.simulate.farms import FarmSpec, make_web
+from barkspider.lab.simulate.order import Strategy
+from barkspider.lab.synthweb import Request, Server, StoredWeb
+from barkspider.lab.webgraph import WebGraph, load_web, store_web
 
 ROW = WebGraph.of(
     [[1, 2], [0], []], site=[0, 0, 1], urls=["a.example", "https://b.example/x?a=1&b=2", "no url\\"]

@@ -19,7 +19,7 @@ import pytest
 
 import barkspider
 from barkspider.engine import ask
-from barkspider.synthweb import RunningWeb, WebSpec, running_web
+from barkspider.lab.synthweb import RunningWeb, WebSpec, running_web
 from tests.cli.program import run
 from tests.cli.test_runs import end, start
 

@@ -16,9 +16,9 @@ import pytest
 
 from barkspider.core.load import load_settings
 from barkspider.engine import Job
+from barkspider.lab.synthweb import RunningWeb, WebSpec, read_log, running_web
 from barkspider.storage.calls import Calls
 from barkspider.storage.env import Env
-from barkspider.synthweb import RunningWeb, WebSpec, read_log, running_web
 from tests.cli.program import run
 from tests.cli.test_runs import end, start
 from tests.engine.warcs import archived, check_warcs

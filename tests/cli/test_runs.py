@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from barkspider.core.load import load_settings
-from barkspider.synthweb import HAZARDS, RunningWeb, WebSpec, running_web
+from barkspider.lab.synthweb import HAZARDS, RunningWeb, WebSpec, running_web
 from tests.cli.test_usage import run
 from tests.engine.warcs import archived, check_warcs
 

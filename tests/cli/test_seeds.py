@@ -13,8 +13,8 @@ from barkspider.cli.seeds import read_seeds
 from barkspider.core.load import replace
 from barkspider.core.settings import Settings
 from barkspider.engine import Job
+from barkspider.lab.synthweb import WebSpec, running_web
 from barkspider.storage.env import Env
-from barkspider.synthweb import WebSpec, running_web
 from tests.cli.program import complaint, run
 
 # Nobody listens at port 9, and it is out of scope: such a crawl ends at once, without a page.

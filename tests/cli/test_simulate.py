@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from barkspider.cli.app import app
 from barkspider.core.errors import BarkspiderError, UsageError
-from barkspider.simulate.farms import FarmSpec, make_web
+from barkspider.lab.simulate.farms import FarmSpec, make_web
 
 SMALL = ("--domains", "40", "--largest", "12000", "--farms", "4", "--farm-pages", "20000", "--pages", "4000")
 

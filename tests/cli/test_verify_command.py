@@ -18,8 +18,8 @@ from barkspider import crawl, load_settings
 from barkspider.engine import verify_job
 from barkspider.engine.checkpoint import Checkpoint
 from barkspider.engine.job import hold
+from barkspider.lab.synthweb import RunningWeb, WebSpec, running_web
 from barkspider.storage.env import Env
-from barkspider.synthweb import RunningWeb, WebSpec, running_web
 from tests.cli.program import run
 
 

@@ -34,9 +34,9 @@ from barkspider.core.records import Flag
 from barkspider.engine import resume, verify_job
 from barkspider.engine.checkpoint import JOURNAL
 from barkspider.engine.harvest import Harvest
+from barkspider.lab.synthweb import Entry, RunningWeb, Web, WebSpec, read_log, running_web
 from barkspider.storage.env import Env
 from barkspider.storage.store.journal import journal_files, read_records
-from barkspider.synthweb import Entry, RunningWeb, Web, WebSpec, read_log, running_web
 from tests.engine.deadly import PHASES, Phase
 from tests.engine.warcs import check_warcs
 

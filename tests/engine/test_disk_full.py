@@ -13,9 +13,9 @@ import uvloop
 
 from barkspider import load_settings
 from barkspider.engine import Crawl, Job, loop, resume
+from barkspider.lab.synthweb import RunningWeb, WebSpec, read_log, running_web
 from barkspider.storage.calls import Calls
 from barkspider.storage.env import Env
-from barkspider.synthweb import RunningWeb, WebSpec, read_log, running_web
 from tests.cli.program import run
 from tests.engine.warcs import archived, check_warcs
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from barkspider import Statistics, crawl, load_settings
-from barkspider.synthweb import Entry, RunningWeb, WebSpec, read_log, running_web
+from barkspider.lab.synthweb import Entry, RunningWeb, WebSpec, read_log, running_web
 from tests.engine.warcs import archived, check_warcs
 
 # Short texts, because the links are what matters here; short delays, because nobody is harmed.
@@ -80,6 +80,11 @@ def test_exactly_the_reachable_and_allowed_pages_are_fetched(
     assert run.statistics.pages == len(truth)
     assert run.statistics.stopped_by == "done"
     assert run.statistics.failed == {}
+    phases = run.statistics.phases
+    assert all(
+        phases[name] > 0 for name in ("sockets", "read", "links", "warc", "journal", "frontier", "close")
+    )
+    assert sum(phases.values()) <= run.statistics.cpu_seconds + 0.001  # to which they are rounded
 
 
 @pytest.mark.parametrize("name", FRONTIERS)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from barkspider import Statistics, crawl, load_settings
-from barkspider.synthweb import HAZARDS, Entry, RunningWeb, WebSpec, read_log, running_web
+from barkspider.lab.synthweb import HAZARDS, Entry, RunningWeb, WebSpec, read_log, running_web
 from tests.engine.warcs import archived, check_warcs
 
 SPEC = WebSpec(

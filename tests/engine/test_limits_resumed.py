@@ -14,7 +14,7 @@ import pytest
 
 from barkspider import Statistics, crawl, load_settings
 from barkspider.engine import resume
-from barkspider.synthweb import RunningWeb, WebSpec, read_log, running_web
+from barkspider.lab.synthweb import RunningWeb, WebSpec, read_log, running_web
 from barkspider.url import Domains
 from tests.engine.warcs import archived
 

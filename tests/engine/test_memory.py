@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barkspider.synthweb import WebSpec, running_web
+from barkspider.lab.synthweb import WebSpec, running_web
 from tests.engine.weighing import weigh
 
 

@@ -19,8 +19,8 @@ from barkspider.core.errors import UsageError
 from barkspider.core.settings import Fetch, Settings
 from barkspider.engine.preflight import fit_open_files
 from barkspider.engine.spare import SPARE, SpareFiles
+from barkspider.lab.synthweb import WebSpec, running_web
 from barkspider.storage.env import Env
-from barkspider.synthweb import WebSpec, running_web
 from tests.hostile.crawls import page
 from tests.hostile.hazard import site
 from tests.hostile.server import hostile_server

@@ -21,8 +21,8 @@ from warcio.archiveiterator import ArchiveIterator
 
 from barkspider import UsageError, crawl, load_settings
 from barkspider.engine import Job, fetch_again, open_job, resume, verify_job
+from barkspider.lab.synthweb import Entry, RunningWeb, WebSpec, read_log, running_web
 from barkspider.storage.env import Env
-from barkspider.synthweb import Entry, RunningWeb, WebSpec, read_log, running_web
 from tests.cli import program
 from tests.engine.warcs import archived, check_warcs
 from tests.website import QUICK, Answer, Site, serving_site

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from barkspider.fetch import Fetcher
-from barkspider.synthweb.certificates import Authority
+from barkspider.lab.synthweb.certificates import Authority
 from tests.fetch.test_ways import fetcher, listening
 
 ENDS = {

@@ -15,7 +15,7 @@ import pytest
 
 from barkspider.core.load import load_settings
 from barkspider.fetch import Fetcher, Response, Validators
-from barkspider.synthweb.certificates import Authority
+from barkspider.lab.synthweb.certificates import Authority
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\npage"
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

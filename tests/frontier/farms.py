@@ -1,6 +1,6 @@
 """A web in numbers, spam farms beside its good sites, and two ways to crawl it without network and without pauses.
 
-Good pages are those of `barkspider.synthweb.model`: finite sites of Zipf popularity. A farm is a pay-level domain
+Good pages are those of `barkspider.lab.synthweb.model`: finite sites of Zipf popularity. A farm is a pay-level domain
 whose subdomains and pages never end. As in the farms of the synthetic web, each of its pages links to the two
 domains that all of them are meant to lift, to two dozen subdomains that nobody has seen before, on any of the
 farms, and to new pages beside itself. One good page in a hundred has a link to the home of a farm.
@@ -27,11 +27,11 @@ from barkspider.core.events import (
     Seeds,
 )
 from barkspider.core.texts import Texts
+from barkspider.lab.synthweb.model import page_links
+from barkspider.lab.synthweb.reach import LINK_SPACE
+from barkspider.lab.synthweb.sites import build
+from barkspider.lab.synthweb.spec import WebSpec
 from barkspider.storage.keyset import KeySet
-from barkspider.synthweb.model import page_links
-from barkspider.synthweb.reach import LINK_SPACE
-from barkspider.synthweb.sites import build
-from barkspider.synthweb.spec import WebSpec
 
 Pages = npt.NDArray[np.int64]
 Keys = npt.NDArray[np.uint64]

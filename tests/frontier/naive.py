@@ -8,7 +8,7 @@ import numpy.typing as npt
 from barkspider.core.batch import UrlBatch
 from barkspider.core.texts import Texts
 from barkspider.frontier.budget.beast import Beast
-from barkspider.simulate.queues import Queues
+from barkspider.lab.simulate.queues import Queues
 
 
 def batch_of(plds: npt.NDArray[np.uint64]) -> UrlBatch:

@@ -11,7 +11,7 @@ import pytest
 from barkspider.core.batch import WIDTH
 from barkspider.core.settings import Budget
 from barkspider.frontier.budget.beast import Beast
-from barkspider.simulate.queues import Naive
+from barkspider.lab.simulate.queues import Naive
 from barkspider.storage.env import Env
 from tests.frontier.naive import crawl, feed
 

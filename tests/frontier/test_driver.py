@@ -24,7 +24,7 @@ from barkspider.core.events import (
 from barkspider.core.load import load_settings
 from barkspider.core.records import Flag
 from barkspider.frontier import Driver, open_frontier
-from barkspider.frontier.gate import Gate
+from barkspider.frontier.gate import Gate, Saved
 from barkspider.frontier.memory import Memory
 from barkspider.frontier.source import Found, Source
 from barkspider.storage.env import Env
@@ -62,8 +62,9 @@ class Plain:
     def waiting(self) -> bool:
         return False
 
-    def save(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        return {}, {"plain": np.array(sorted(self.seen), np.uint64)}
+    def save(self) -> Saved:
+        plain = np.array(sorted(self.seen), np.uint64)
+        return lambda: ({}, {"plain": plain})
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
         self.seen = set(np.frombuffer(arrays["plain"], np.uint64).tolist())

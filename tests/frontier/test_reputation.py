@@ -18,7 +18,7 @@ from barkspider.core.settings import Budget
 from barkspider.frontier.budget import reputation
 from barkspider.frontier.budget.reputation import Reputation
 from barkspider.frontier.budget.star import Star
-from barkspider.graph.generate import exchange_edges
+from barkspider.lab.generate import exchange_edges
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
@@ -233,7 +233,7 @@ def test_a_ranking_is_in_force_when_all_of_it_is_handed_over_and_made_again_afte
     graph.append(*np.array(chain(9), np.uint64).T)
     graph.follow(take, wait=False)
     assert (given_, graph.in_force) == ([1, 2, 3, 4], False)
-    state = graph.prepare()
+    state = graph.prepare()()
     env.sync_folder(FOLDER / "star" / "graph")
     graph = Reputation(
         env.crash("drop", Random(1)), FOLDER, memory=1 << 16, first=9, background=False, state=state

@@ -15,8 +15,8 @@ from barkspider.core.events import FetchPage, PageFetched
 from barkspider.core.load import load_settings
 from barkspider.core.records import Flag
 from barkspider.frontier import Driver, open_frontier
-from barkspider.graph.web import WebGraph
-from barkspider.simulate.order import Strategy, run
+from barkspider.lab.simulate.order import Strategy, run
+from barkspider.lab.webgraph import WebGraph
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
 from barkspider.storage.store.snapshot import read_snapshot

@@ -30,11 +30,11 @@ from barkspider.engine import resume, verify_job
 from barkspider.engine.job import Job
 from barkspider.engine.ledger import Ledger
 from barkspider.engine.recovery import open_parts
+from barkspider.lab.synthweb import WebSpec, running_web
 from barkspider.storage.calls import Calls
 from barkspider.storage.env import Env
 from barkspider.storage.format import BLOCK_HEAD_SIZE, HEADER_SIZE, block_head, checksum, read_block_head
 from barkspider.storage.store.journal import RECORD_HEAD
-from barkspider.synthweb import WebSpec, running_web
 from tests.fuzz.fuzzing import Fuzzer, mutate
 
 _STEPS = 20

@@ -18,9 +18,9 @@ from barkspider.core.errors import UsageError
 from barkspider.graph import costs, exact, external, methods
 from barkspider.graph.build import build_graph
 from barkspider.graph.external import Scores, Work
-from barkspider.graph.generate import domain_edges
 from barkspider.graph.rank import METHODS, Choice, rank
 from barkspider.graph.store import Graph
+from barkspider.lab.generate import domain_edges
 from barkspider.storage.env import Env
 from tests.graph import reference
 

@@ -59,13 +59,6 @@ app.add_typer(simulate_app, name="simulate")
 def warm() -> None:
     """Compile the numba kernels once, so that the first crawl does not wait for them."""
     # Importing is enough: every kernel has its signature and compiles, or loads from its cache, at import.
-    import barkspider.engine.loop
-    import barkspider.graph.kernels
-    import barkspider.simulate.farms
-    import barkspider.simulate.kernels
-    import barkspider.simulate.parallel_kernels
-    import barkspider.storage.drum.repository
-    import barkspider.synthweb  # noqa: F401
 
 
 @app.callback(invoke_without_command=True)

@@ -16,9 +16,12 @@ from importlib import import_module
 from typing import Any
 
 # Commands that load no kernels, or nearly none.
-_LIGHT = frozenset(("status", "pause", "stop", "plan", "papers"))
+_LIGHT = frozenset(("status", "pause", "stop", "query", "plan", "papers"))
 # What a second process compiles: about half of what the command needs, and what it comes to last.
-_LAST = {"demo": "barkspider.synthweb", **dict.fromkeys(("crawl", "resume", "recrawl"), "barkspider.page")}
+_LAST = {
+    "demo": "barkspider.lab.synthweb",
+    **dict.fromkeys(("crawl", "resume", "recrawl"), "barkspider.page"),
+}
 
 
 def announce(arguments: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from barkspider.cli.terminal import say, screen
 from barkspider.core.load import load_settings
 
 if TYPE_CHECKING:
-    from barkspider.synthweb import Web
+    from barkspider.lab.synthweb import Web
 
 _HOSTS = """
     SELECT url_host_name AS host, count(*) FILTER (answered) AS answers, count(*) FILTER (NOT answered) AS failures
@@ -42,7 +42,7 @@ def demo(
     """
     leave_on_interrupt()
     from barkspider.cli.run import run_crawl
-    from barkspider.synthweb import HAZARDS, WebSpec, running_web
+    from barkspider.lab.synthweb import HAZARDS, WebSpec, running_web
 
     chosen = {
         "scope.level": "web",

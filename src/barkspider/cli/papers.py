@@ -12,12 +12,12 @@ import typer
 
 from barkspider.cli.terminal import say, say_json
 from barkspider.core.errors import UsageError
-from barkspider.model.comparison import Cell, Table
+from barkspider.lab.papers.comparison import Cell, Table
 
 # Rooms that recompute something of the papers: each has `TABLES`, functions that return a `comparison.Table`.
-_ROOMS = ("barkspider.model.papers",)
-# Those that need a graph of pages to simulate: each has `tables`, a function of a `graph.web.WebGraph`.
-_SIMULATIONS = ("barkspider.simulate.papers", "barkspider.simulate.parallel_tables")
+_ROOMS = ("barkspider.lab.papers.formulas",)
+# Those that need a graph of pages to simulate: each has `tables`, a function of a `lab.webgraph.WebGraph`.
+_SIMULATIONS = ("barkspider.lab.simulate.papers", "barkspider.lab.simulate.parallel_tables")
 
 
 def papers(
@@ -51,7 +51,7 @@ def papers(
         raise UsageError("--live crawls a graph; name one with --graph")
     tables = [table() for room in _ROOMS for table in import_module(room).TABLES]
     if graph is not None:
-        from barkspider.graph.web import load_web
+        from barkspider.lab.webgraph import load_web
 
         web = load_web(graph)
         tables += [table for room in _SIMULATIONS for table in import_module(room).tables(web)]

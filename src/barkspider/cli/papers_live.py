@@ -20,12 +20,12 @@ import numpy.typing as npt
 from barkspider.cli.measured import measure
 from barkspider.core.load import load_settings
 from barkspider.engine.blocking import crawl
-from barkspider.graph.web import WebGraph, store_web
-from barkspider.model.comparison import Cell, Table
-from barkspider.simulate.order import Replay, Strategy, run
-from barkspider.simulate.papers import COVERED, LIMITED, LIMITS, SAMPLED
-from barkspider.simulate.repeats import choose_seeds
-from barkspider.synthweb import StoredWeb, running_graph
+from barkspider.lab.papers.comparison import Cell, Table
+from barkspider.lab.simulate.order import Replay, Strategy, run
+from barkspider.lab.simulate.papers import COVERED, LIMITED, LIMITS, SAMPLED
+from barkspider.lab.simulate.repeats import choose_seeds
+from barkspider.lab.synthweb import StoredWeb, running_graph
+from barkspider.lab.webgraph import WebGraph, store_web
 
 PAGES = 20_000
 SEEDS = 100

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from barkspider.core.errors import UsageError
-from barkspider.model.comparison import Picture
+from barkspider.core.extras import needing
+from barkspider.lab.papers.comparison import Picture
 
 # What can be written, and how its date is left out.
 _UNDATED: dict[str, dict[str, None]] = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
@@ -30,8 +31,9 @@ def draw(pictures: Sequence[Picture], path: Path) -> None:
 
 def save(panels: Sequence[Callable[[Any], None]], path: Path) -> None:
     """Write panels into one file, three in a row; each is a function that draws on the axes it is given."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
+    with needing("matplotlib", "lab"):
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
 
     columns = min(3, len(panels))
     rows = -(-len(panels) // columns)

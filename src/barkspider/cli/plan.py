@@ -14,7 +14,7 @@ import typer
 from barkspider.cli.measured import Measured, measure
 from barkspider.cli.terminal import say_json, screen, styled
 from barkspider.core.errors import SettingsError, UsageError
-from barkspider.model.comparison import Line, Picture
+from barkspider.lab.papers.comparison import Line, Picture
 from barkspider.model.planner import LIMITS, UNITS, Parameters, Plan
 from barkspider.model.planner import plan as make_plan
 

@@ -23,48 +23,52 @@ _ROUGH = 1_000  # nodes of a sample below which its scores are too rough to tell
 _SHOWN = 15  # of the top list on a screen unless --top says otherwise: as many as Table I has
 _TINY = 20_000  # nodes up to which all supporters are counted in a moment
 
+Method = Annotated[
+    str,
+    typer.Option(
+        help="in, win, pagerank, supp (supp-a, supp-b), qvs, bv or tse; if not given, tse for more than 20,000 nodes, "
+        "else supp, which is exact.",
+        show_default=False,
+    ),
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        help="Length of the top list; 1000 if not given, of which 15 are printed.", show_default=False
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(help="Write all scores (.parquet); with --compare a picture (.svg, .png, .pdf)."),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(help="Of edges in text: whether the first line is a header, where that cannot be told."),
+]
+MergeRedirects = Annotated[
+    bool,
+    typer.Option("--merge-redirects", help="Of a job: count domains that only redirect with their targets."),
+]
+
 
 def rank(
     graph: Annotated[
         Path, typer.Argument(help="A job, a graph's folder, .npz, or edges in .csv, .tsv, .txt or .parquet.")
     ],
-    method: Annotated[
-        str,
-        typer.Option(
-            help="in, win, pagerank, supp (supp-a, supp-b), qvs, bv or tse; if not given, tse for more than 20,000 nodes, "
-            "else supp, which is exact.",
-            show_default=False,
-        ),
-    ] = "",
+    method: Method = "",
     p: Annotated[float, typer.Option(help="Share of nodes that tse samples.")] = 0.01,
     depth: Annotated[int, typer.Option(help="Distance of supporters (supp, bv, tse).")] = 2,
-    top: Annotated[
-        int | None,
-        typer.Option(
-            help="Length of the top list; 1000 if not given, of which 15 are printed.", show_default=False
-        ),
-    ] = None,
+    top: Top = None,
     memory: Annotated[
         str, typer.Option(help="Rank from disk in about so much RAM, such as 64MB; else all in RAM.")
     ] = "",
     seed: Annotated[int, typer.Option(help="Of the sample of tse and the bits of bv.")] = 1,
-    output: Annotated[
-        Path | None,
-        typer.Option(help="Write all scores (.parquet); with --compare a picture (.svg, .png, .pdf)."),
-    ] = None,
+    output: Output = None,
     save: Annotated[
         Path | None, typer.Option(help="Keep the imported graph in this folder, to rank it again.")
     ] = None,
-    header: Annotated[
-        bool | None,
-        typer.Option(help="Of edges in text: whether the first line is a header, where that cannot be told."),
-    ] = None,
-    merge_redirects: Annotated[
-        bool,
-        typer.Option(
-            "--merge-redirects", help="Of a job: count domains that only redirect with their targets."
-        ),
-    ] = False,
+    header: Header = None,
+    merge_redirects: MergeRedirects = False,
     compare: Annotated[
         bool, typer.Option("--compare", help="Run all methods and show them side by side.")
     ] = False,
@@ -88,15 +92,8 @@ def rank(
     from barkspider.graph.rank import Choice
 
     shown = _SHOWN if top is None else top
-    choice = Choice(
-        method or "tse",
-        p,
-        depth,
-        1000 if top is None else top,
-        parse_size(memory) if memory else None,
-        seed,
-        output is not None,
-    )
+    size = parse_size(memory) if memory else None
+    choice = Choice(method or "tse", p, depth, 1000 if top is None else top, size, seed, output is not None)
     _check_options(choice, output, save, compare, spam_list or scores)
     if compare:
         spam = rank_compare.read_spam(spam_list)

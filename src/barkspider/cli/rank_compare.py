@@ -128,32 +128,47 @@ def _as_dict(graph: Graph, found: Comparison) -> dict[str, Any]:
 
 
 def _print(found: Comparison, spam: frozenset[str]) -> None:
+    _print_lists(found, spam)
+    _print_costs(found)
+    _print_agreement(found)
+    if found.spam:
+        _print_spam(found)
+    if found.outside:
+        _print_outside(found)
+    if found.spam_by_score:
+        _table(
+            "Share of spam by score from elsewhere",
+            ["score", "spam"],
+            [[score, f"{share:.0%}"] for score, share in found.spam_by_score.items()],
+        )
+
+
+def _table(title: str, columns: list[str], rows: list[list[str]]) -> None:
     from rich.table import Table
 
-    from barkspider.graph.compare import agreement
+    shown = Table(title=title, title_justify="left")
+    for place, column in enumerate(columns):
+        shown.add_column(column, justify="left" if place == 0 else "right", overflow="fold")
+    for row in rows:
+        shown.add_row(*row)
+    screen().print(shown)
 
-    console = screen()
-    methods = list(found.results)
 
-    def table(title: str, columns: list[str], rows: list[list[str]]) -> None:
-        shown = Table(title=title, title_justify="left")
-        for place, column in enumerate(columns):
-            shown.add_column(column, justify="left" if place == 0 else "right", overflow="fold")
-        for row in rows:
-            shown.add_row(*row)
-        console.print(shown)
-
+def _print_lists(found: Comparison, spam: frozenset[str]) -> None:
     def named(name: str) -> str:
         return f"{name} (S)" if name in spam else name
 
-    lists = [found.names[method][:_SIDE_BY_SIDE] for method in methods]
-    table(
+    lists = [names[:_SIDE_BY_SIDE] for names in found.names.values()]
+    _table(
         "Top of each list" + (" (S is spam)" if spam else ""),
-        ["", *methods],
+        ["", *found.names],
         [[str(place + 1), *(named(each[place]) for each in lists)] for place in range(len(lists[0]))],
     )
+
+
+def _print_costs(found: Comparison) -> None:
     exact = found.results["supp"].seconds
-    table(
+    _table(
         "What it took",
         ["", "hits", "operations", "seconds", "CPU", "speed-up", "mean error"],
         [
@@ -169,7 +184,13 @@ def _print(found: Comparison, spam: frozenset[str]) -> None:
             for method, result in found.results.items()
         ],
     )
-    table(
+
+
+def _print_agreement(found: Comparison) -> None:
+    from barkspider.graph.compare import agreement
+
+    methods = list(found.results)
+    _table(
         f"Share of the top {len(found.names['supp']):,} that two methods have in common",
         ["", *methods],
         [
@@ -177,39 +198,37 @@ def _print(found: Comparison, spam: frozenset[str]) -> None:
             for first in methods
         ],
     )
-    if found.spam:
-        places = [r for r in (10, 100, 1000, 10_000, 100_000) if r <= len(found.names["supp"])]
-        places = sorted({*places, len(found.names["supp"])})
-        table(
-            "Spam among the first r, and the place of the first",
-            ["", *(f"r = {r:,}" for r in places), "first"],
-            [
-                [method, *(str(counts[min(r, len(counts)) - 1]) for r in places), _first(counts)]
-                for method, counts in found.spam.items()
-            ],
-        )
-    if found.outside:
-        import numpy as np
 
-        table(
-            "Scores from elsewhere in each top list",
-            ["", "mean", "zero", "none"],
+
+def _print_spam(found: Comparison) -> None:
+    places = [r for r in (10, 100, 1000, 10_000, 100_000) if r <= len(found.names["supp"])]
+    places = sorted({*places, len(found.names["supp"])})
+    _table(
+        "Spam among the first r, and the place of the first",
+        ["", *(f"r = {r:,}" for r in places), "first"],
+        [
+            [method, *(str(counts[min(r, len(counts)) - 1]) for r in places), _first(counts)]
+            for method, counts in found.spam.items()
+        ],
+    )
+
+
+def _print_outside(found: Comparison) -> None:
+    import numpy as np
+
+    _table(
+        "Scores from elsewhere in each top list",
+        ["", "mean", "zero", "none"],
+        [
             [
-                [
-                    method,
-                    f"{np.nanmean(scores):.2f}" if (~np.isnan(scores)).any() else "–",
-                    str(int((scores == 0).sum())),
-                    str(int(np.isnan(scores).sum())),
-                ]
-                for method, scores in found.outside.items()
-            ],
-        )
-    if found.spam_by_score:
-        table(
-            "Share of spam by score from elsewhere",
-            ["score", "spam"],
-            [[score, f"{share:.0%}"] for score, share in found.spam_by_score.items()],
-        )
+                method,
+                f"{np.nanmean(scores):.2f}" if (~np.isnan(scores)).any() else "–",
+                str(int((scores == 0).sum())),
+                str(int(np.isnan(scores).sum())),
+            ]
+            for method, scores in found.outside.items()
+        ],
+    )
 
 
 def _first(counts: Any) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from barkspider.cli.pictures import save
 
 if TYPE_CHECKING:
     from barkspider.cli.rank_compare import Comparison
@@ -13,9 +16,6 @@ _WINDOW = 100  # ranks that a point of a moving average stands for
 
 def draw(found: Comparison, path: Path) -> None:
     """Spam among the top r (figure 1(a)), errors by rank (3(b)), and scores from elsewhere (1(b), 2)."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     panels = [_errors]
     if found.spam:
         panels.insert(0, _spam)
@@ -23,13 +23,7 @@ def draw(found: Comparison, path: Path) -> None:
         panels += [_average, _zero, _none]
     if found.spam_by_score:
         panels.append(_spam_by_score)
-    columns = min(3, len(panels))
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(5.2 * columns, 3.8 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
-    for place, panel in enumerate(panels, 1):
-        panel(figure.add_subplot(rows, columns, place), found)
-    figure.savefig(path)
+    save([partial(panel, found=found) for panel in panels], path)
 
 
 def _spam(axes: Any, found: Comparison) -> None:

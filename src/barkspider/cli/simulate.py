@@ -13,9 +13,9 @@ from barkspider.cli.terminal import say, say_json, screen
 from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from barkspider.graph.web import WebGraph
-    from barkspider.simulate.order import Strategy
-    from barkspider.simulate.repeats import Summary
+    from barkspider.lab.simulate.order import Strategy
+    from barkspider.lab.simulate.repeats import Summary
+    from barkspider.lab.webgraph import WebGraph
 
 simulate_app = typer.Typer(
     help="Replay crawling strategies over a stored web graph.",
@@ -28,10 +28,28 @@ Repeat = Annotated[int, typer.Option(help="How often everything is repeated, eac
 Seed = Annotated[
     int, typer.Option(min=0, max=2**62, help="Of all that is random: the same seed, the same result.")
 ]
+Largest = Annotated[int, typer.Option(help="Pages of the largest; the one at rank r has 1/r of it.")]
+Function = Annotated[str, typer.Option(help="The budget function, as the setting budget.function.")]
 Sites = Annotated[str, typer.Option(help="auto, or how many nodes in a row are a site.")]
 Plot = Annotated[Path | None, typer.Option(help="Draw the paper's figures: .svg, .png or .pdf.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
+# What the tables show: the title, factor and format of each figure.
+_ORDER = {
+    "coverage": ("coverage", 100, ".1f"),
+    "max_queue_fraction": ("queue at most", 100, ".1f"),
+    "max_queue_to_bfs": ("of BFS's", 100, ".0f"),
+    "revisits": ("re-visited", 100, ".2f"),
+    "pagerank": ("PageRank", 100, ".1f"),
+}
+_BUDGET = {
+    "farm_share": ("% in farms", 100, ".1f"),
+    "disk_bytes_per_page": ("bytes/page", 1, ",.0f"),
+    "rescans": ("re-scans", 1, ".0f"),
+    "alpha": ("α", 1, ".1f"),
+    "lambda": ("λ", 1, ",.0f"),
+    "lambda_theorem": ("by theorem", 1, ",.0f"),
+}
 _GRAPH_HELP = "A graph of pages: .npz (indptr, indices; url, site), edges, or a graph's folder."
 
 
@@ -63,15 +81,15 @@ def order(
 
     Example: barkspider simulate order web.npz --strategies bfs,sydney,directory --seeds 10 --repeat 20 --json
     """
-    from barkspider.graph.web import load_web
-    from barkspider.simulate.order import out_degrees, share_above, simulate_order
+    from barkspider.lab.simulate.order import out_degrees, share_above, simulate_order
+    from barkspider.lab.webgraph import load_web
 
-    _check_plot(plot)
+    check_plot(plot)
     taken, allowed = numbers(t, "--t"), shares(limits, "--limits")
     (part,) = shares(share, "--share")[:1] or [0.0]
     web = load_web(graph, sites=sites)
     chosen = _strategies(web, strategies, taken, allowed, levels, part)
-    with _progress(len(chosen) * repeat, as_json) as advance:
+    with progress(len(chosen) * repeat, as_json) as advance:
         results = simulate_order(web, chosen, seeds=seeds, repeat=repeat, seed=seed, progress=advance)
     if plot is not None:
         from barkspider.cli.simulate_picture import draw_order
@@ -91,14 +109,7 @@ def order(
         + f" of the pages.\nFrom {seeds:,} seeds {results[0].summary.mean['reachable']:,.0f} pages can be reached. "
         f"In percent of them, mean ± deviation of {repeat}:"
     )
-    columns = {
-        "coverage": ("coverage", 100, ".1f"),
-        "max_queue_fraction": ("queue at most", 100, ".1f"),
-        "max_queue_to_bfs": ("of BFS's", 100, ".0f"),
-        "revisits": ("re-visited", 100, ".2f"),
-        "pagerank": ("PageRank", 100, ".1f"),
-    }
-    _show([(result.strategy.label, result.summary) for result in results], columns, repeat)
+    _show([(result.strategy.label, result.summary) for result in results], _ORDER, repeat)
 
 
 @simulate_app.command()
@@ -108,16 +119,12 @@ def budget(
     ] = None,
     pages: Annotated[int, typer.Option(help="Pages to crawl.")] = 100_000,
     domains: Annotated[int, typer.Option(help="Honest domains of the web that is made up.")] = 300,
-    largest: Annotated[
-        int, typer.Option(help="Pages of the largest; the one at rank r has 1/r of it.")
-    ] = 100_000,
+    largest: Largest = 100_000,
     farms: Annotated[int, typer.Option(help="Domains of the spam farm.")] = 10,
     farm_pages: Annotated[int, typer.Option(help="Pages of the farm.")] = 2_000_000,
     branching: Annotated[int, typer.Option(help="New pages that a page of the farm links to.")] = 20,
     entry: Annotated[int, typer.Option(help="One in so many honest pages links to the farm.")] = 100,
-    function: Annotated[
-        str, typer.Option(help="The budget function, as the setting budget.function.")
-    ] = "irlbot",
+    function: Function = "irlbot",
     base: Annotated[int, typer.Option(help="B_0, as the setting budget.base.")] = 10,
     seeds: Seeds = 100,
     repeat: Repeat = 3,
@@ -135,12 +142,12 @@ def budget(
     Example: barkspider simulate budget web.npz --farms 40 --json
     """
     from barkspider.core.load import load_settings
-    from barkspider.graph.web import load_web
-    from barkspider.simulate.budget import METHODS, simulate_budget
-    from barkspider.simulate.farms import FarmSpec, make_web, plant_farms
-    from barkspider.simulate.repeats import choose_seeds
+    from barkspider.lab.simulate.budget import METHODS, simulate_budget
+    from barkspider.lab.simulate.farms import FarmSpec, make_web, plant_farms
+    from barkspider.lab.simulate.repeats import choose_seeds
+    from barkspider.lab.webgraph import load_web
 
-    _check_plot(plot)
+    check_plot(plot)
     settings = load_settings(options=[f"budget.function={function}", f"budget.base={base}"]).budget
     spec = FarmSpec(domains, largest, farms, farm_pages, branching, entry)
     given = None if graph is None else load_web(graph, sites=sites)
@@ -149,7 +156,7 @@ def budget(
         honest = make_web(spec, number) if given is None else given
         return plant_farms(honest, spec, number), honest.nodes, choose_seeds(honest, seeds, number)
 
-    with _progress(len(METHODS) * repeat, as_json) as advance:
+    with progress(len(METHODS) * repeat, as_json) as advance:
         results = simulate_budget(
             webs, pages=pages, repeat=repeat, seed=seed, settings=settings, progress=advance
         )
@@ -165,15 +172,7 @@ def budget(
         f"{results[0].summary.mean['pages']:,.0f} pages each, mean ± deviation of {repeat}. λ in bytes a page, "
         "measured and by equation (8) or (10):"
     )
-    columns = {
-        "farm_share": ("% in farms", 100, ".1f"),
-        "disk_bytes_per_page": ("bytes/page", 1, ",.0f"),
-        "rescans": ("re-scans", 1, ".0f"),
-        "alpha": ("α", 1, ".1f"),
-        "lambda": ("λ", 1, ",.0f"),
-        "lambda_theorem": ("by theorem", 1, ",.0f"),
-    }
-    _show([(result.method, result.summary) for result in results], columns, repeat)
+    _show([(result.method, result.summary) for result in results], _BUDGET, repeat)
 
 
 def numbers(text: str, option: str) -> list[int]:
@@ -209,7 +208,7 @@ def shares(text: str, option: str) -> list[float]:
 def _strategies(
     web: WebGraph, names: str, taken: Sequence[int], limits: Sequence[float], levels: int, share: float
 ) -> list[Strategy]:
-    from barkspider.simulate.order import STRATEGIES, Strategy
+    from barkspider.lab.simulate.order import STRATEGIES, Strategy
 
     usual = [name for name in STRATEGIES if name != "directory" or web.urls is not None]
     chosen: list[Strategy] = []
@@ -224,7 +223,8 @@ def _strategies(
     return chosen
 
 
-def _check_plot(plot: Path | None) -> None:
+def check_plot(plot: Path | None) -> None:
+    """Refuse a name under which no picture can be written, before the work begins."""
     if plot is not None:
         from barkspider.cli.pictures import check_format
 
@@ -232,7 +232,8 @@ def _check_plot(plot: Path | None) -> None:
 
 
 @contextmanager
-def _progress(total: int, quiet: bool) -> Iterator[Callable[[], None]]:
+def progress(total: int, quiet: bool) -> Iterator[Callable[[], None]]:
+    """A bar that moves each time when the function is called that it gives."""
     from rich.progress import Progress
 
     with Progress(console=screen(error=True), disable=quiet) as bar:
@@ -243,7 +244,7 @@ def _progress(total: int, quiet: bool) -> Iterator[Callable[[], None]]:
 def _show(
     rows: Sequence[tuple[str, Summary]], columns: Mapping[str, tuple[str, float, str]], repeat: int
 ) -> None:
-    """A table of figures: the title, factor and format of each."""
+    """A table of figures."""
     from rich import box
     from rich.table import Table
 

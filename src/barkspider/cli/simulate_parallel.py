@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from barkspider.cli.simulate import Json, Plot, Seed, Sites, check_plot, progress
 from barkspider.cli.terminal import say, say_json, screen
 from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from barkspider.simulate.parallel import Setup
-    from barkspider.simulate.parallel_results import Result
+    from barkspider.lab.simulate.parallel import Setup
+    from barkspider.lab.simulate.parallel_results import Result
 
 _FIGURES = {
     "coverage": ("coverage", ".3f"),
@@ -34,45 +35,44 @@ _MERITS = {
     "lookups_to_assign": ("asked to assign", ".0f"),
 }
 
+Mode = Annotated[str, typer.Option(help="Some of independent, firewall, cross-over, exchange.")]
+Partition = Annotated[
+    str, typer.Option(help="Some of site, url; with URLs domain, hierarchical, address too.")
+]
+Batch = Annotated[str, typer.Option(help="Exchange: pages of a process between two times it sends.")]
+Exchanges = Annotated[
+    str, typer.Option(help="Exchange: instead of batches, how often all send in the crawl. Needs --pages.")
+]
+Replicate = Annotated[
+    str, typer.Option(help="Exchange: most popular URLs that all have from the beginning, such as 0,0.25%.")
+]
+Pages = Annotated[
+    str, typer.Option(help="Stop after so many in all, such as 1.2%,5%,20%; quality is of the top so many.")
+]
+Addresses = Annotated[
+    Path | None, typer.Option(help="Lines `host address`, for the address partition and shared servers.")
+]
+
 
 def parallel(
     graph: Annotated[
         Path, typer.Argument(help="A graph of pages: .npz (indptr, indices; url, site), edges, or a folder.")
     ],
     processes: Annotated[str, typer.Option(help="Numbers of processes.")] = "1,2,4,8,16,32,64",
-    mode: Annotated[
-        str, typer.Option(help="Some of independent, firewall, cross-over, exchange.")
-    ] = "firewall,cross-over,exchange",
-    partition: Annotated[
-        str, typer.Option(help="Some of site, url; with URLs domain, hierarchical, address too.")
-    ] = "site",
-    batch: Annotated[
-        str, typer.Option(help="Exchange: pages of a process between two times it sends.")
-    ] = "1",
-    exchanges: Annotated[
-        str,
-        typer.Option(help="Exchange: instead of batches, how often all send in the crawl. Needs --pages."),
-    ] = "",
-    replicate: Annotated[
-        str,
-        typer.Option(help="Exchange: most popular URLs that all have from the beginning, such as 0,0.25%."),
-    ] = "0",
+    mode: Mode = "firewall,cross-over,exchange",
+    partition: Partition = "site",
+    batch: Batch = "1",
+    exchanges: Exchanges = "",
+    replicate: Replicate = "0",
     seeds: Annotated[str, typer.Option(help="Pages that each process begins with, of its own.")] = "5",
     order: Annotated[str, typer.Option(help="breadth, or backlinks: the most linked first.")] = "breadth",
-    pages: Annotated[
-        str,
-        typer.Option(help="Stop after so many in all, such as 1.2%,5%,20%; quality is of the top so many."),
-    ] = "",
-    addresses: Annotated[
-        Path | None, typer.Option(help="Lines `host address`, for the address partition and shared servers.")
-    ] = None,
+    pages: Pages = "",
+    addresses: Addresses = None,
     repeat: Annotated[int, typer.Option(min=1, help="How often, each time with other hashes and seeds.")] = 3,
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="Of all that is random: same seed, same result.")
-    ] = 1,
-    sites: Annotated[str, typer.Option(help="auto, or how many nodes in a row are a site.")] = "auto",
-    plot: Annotated[Path | None, typer.Option(help="Draw the paper's figures: .svg, .png or .pdf.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    seed: Seed = 1,
+    sites: Sites = "auto",
+    plot: Plot = None,
+    as_json: Json = False,
 ) -> None:
     """Compare ways to divide a crawl among processes: coverage, overlap, quality, URLs exchanged.
 
@@ -85,15 +85,10 @@ def parallel(
     Example: barkspider simulate parallel web.npz --mode exchange --processes 2,8 --order backlinks --pages 1.2%,5%
     --exchanges 0,1,10,100
     """
-    from rich.progress import Progress
+    from barkspider.lab.simulate.parallel_results import simulate_parallel
+    from barkspider.lab.webgraph import load_web
 
-    from barkspider.graph.web import load_web
-    from barkspider.simulate.parallel_results import simulate_parallel
-
-    if plot is not None:
-        from barkspider.cli.pictures import check_format
-
-        check_format(plot)
+    check_plot(plot)
     known = None if addresses is None else _read_addresses(addresses)
     web = load_web(graph, sites=sites)
     setups = _setups(
@@ -107,16 +102,8 @@ def parallel(
         order=order,
         pages=_amounts(pages, "--pages", web.nodes) if pages else [0],
     )
-    with Progress(console=screen(error=True), disable=as_json) as bar:
-        task = bar.add_task("simulations", total=len(setups) * repeat)
-        results = simulate_parallel(
-            web,
-            setups,
-            repeat=repeat,
-            seed=seed,
-            addresses=known,
-            progress=lambda: bar.update(task, advance=1),
-        )
+    with progress(len(setups) * repeat, as_json) as advance:
+        results = simulate_parallel(web, setups, repeat=repeat, seed=seed, addresses=known, progress=advance)
     if plot is not None:
         from barkspider.cli.simulate_parallel_picture import draw_parallel
 
@@ -127,6 +114,11 @@ def parallel(
         say_json(given | {"results": [result.as_dict() for result in results]})
         return
     say(f"{web.nodes:,} pages, {web.arcs:,} links, {web.sites:,} sites. Mean ± deviation of {repeat}:")
+    _show_all(results)
+
+
+def _show_all(results: Sequence[Result]) -> None:
+    setups = [result.setup for result in results]
     names = [field.name for field in fields(setups[0])]
     varied = [name for name in names if len({getattr(setup, name) for setup in setups}) > 1]
     _show(results, _FIGURES, varied or ["mode"], spreads=True)
@@ -148,7 +140,7 @@ def _setups(
     pages: Sequence[int],
 ) -> list[Setup]:
     """All combinations; what is for exchange mode only does not multiply the others."""
-    from barkspider.simulate.parallel import Setup
+    from barkspider.lab.simulate.parallel import Setup
 
     sendings = [(1, times, copies) for times in exchanges for copies in replicated]
     if exchanges == [None]:

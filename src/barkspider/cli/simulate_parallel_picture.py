@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from barkspider.cli.pictures import save
 
 if TYPE_CHECKING:
-    from barkspider.simulate.parallel import Setup
-    from barkspider.simulate.parallel_results import Result
+    from barkspider.lab.simulate.parallel import Setup
+    from barkspider.lab.simulate.parallel_results import Result
 
 _PROCESSES = "number of processes n"
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from barkspider.cli.pictures import save
 
 if TYPE_CHECKING:
-    from barkspider.graph.web import WebGraph
-    from barkspider.simulate import budget, order
+    from barkspider.lab.simulate import budget, order
+    from barkspider.lab.webgraph import WebGraph
 
 _VISITED = "fraction of pages visited"
 _QUEUE = "queue size, fraction of pages"
@@ -45,7 +45,7 @@ def draw_budget(results: Sequence[budget.Result], path: Path) -> None:
 
 
 def _steps(curve: Sequence[float]) -> list[float]:
-    from barkspider.simulate.order import POINTS
+    from barkspider.lab.simulate.order import POINTS
 
     return [number / POINTS for number in range(1, len(curve) + 1)]
 
@@ -67,7 +67,7 @@ def _both_queues(axes: Any, result: order.Result) -> None:
 
 
 def _out_degrees(axes: Any, web: WebGraph) -> None:
-    from barkspider.simulate.order import out_degrees
+    from barkspider.lab.simulate.order import out_degrees
 
     degrees, counts = out_degrees(web)
     axes.plot(degrees, counts / web.nodes, ".", markersize=3)

@@ -14,8 +14,36 @@ from barkspider.cli.terminal import say, say_json, screen
 from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from barkspider.synthweb import Server, Web
-    from barkspider.synthweb.exchange import AnyWeb
+    from barkspider.lab.synthweb import Server, Web
+    from barkspider.lab.synthweb.exchange import AnyWeb
+
+Authority = Annotated[
+    Path | None, typer.Option(help="Where to write the certificate to trust; else a temporary file.")
+]
+GraphFile = Annotated[
+    Path | None, typer.Option(help="Write a crawlable part as a graph (npz) instead of serving.")
+]
+UrlFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="The file for the graph's URLs, line by line; NAME.names.txt for NAME.npz if not given."
+    ),
+]
+DomainGraph = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write the links between all domains as a graph (npz) instead of serving; names in NAME.names.txt, "
+        "members of the link exchange in NAME.spam.txt."
+    ),
+]
+Stored = Annotated[
+    Path | None,
+    typer.Option(
+        "--from",
+        help="Serve the graph in this file (npz) instead: pages at its URLs, or by their numbers. Of the options "
+        "above, ports, servers, authority and log count.",
+    ),
+]
 
 
 def web(
@@ -28,34 +56,12 @@ def web(
     http_port: Annotated[int, typer.Option(help="Port of HTTP on all addresses; 0 picks one.")] = 0,
     https_port: Annotated[int, typer.Option(help="Port of HTTPS; 0 picks one, -1 serves none.")] = 0,
     dns_port: Annotated[int, typer.Option(help="Port of the name server at 127.0.0.1; 0 picks one.")] = 0,
-    authority: Annotated[
-        Path | None, typer.Option(help="Where to write the certificate to trust; else a temporary file.")
-    ] = None,
+    authority: Authority = None,
     log: Annotated[Path | None, typer.Option(help="A file to log every request to.")] = None,
-    graph: Annotated[
-        Path | None, typer.Option(help="Write a crawlable part as a graph (npz) instead of serving.")
-    ] = None,
-    urls: Annotated[
-        Path | None,
-        typer.Option(
-            help="The file for the graph's URLs, line by line; NAME.names.txt for NAME.npz if not given."
-        ),
-    ] = None,
-    domain_graph: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write the links between all domains as a graph (npz) instead of serving; names in NAME.names.txt, "
-            "members of the link exchange in NAME.spam.txt."
-        ),
-    ] = None,
-    stored: Annotated[
-        Path | None,
-        typer.Option(
-            "--from",
-            help="Serve the graph in this file (npz) instead: pages at its URLs, or by their numbers. Of the options "
-            "above, ports, servers, authority and log count.",
-        ),
-    ] = None,
+    graph: GraphFile = None,
+    urls: UrlFile = None,
+    domain_graph: DomainGraph = None,
+    stored: Stored = None,
     limit: Annotated[int, typer.Option(help="Pages of the graph; 0 means all that can be reached.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -71,37 +77,20 @@ def web(
 
     Example: barkspider web --pages 50000 --domains 5000 --hazards link_exchange --domain-graph domains.npz
     """
-    from barkspider.synthweb import Server, StoredWeb, Web, WebSpec, parse_hazards
+    from barkspider.lab.synthweb import Server, StoredWeb, Web, WebSpec, parse_hazards
 
-    if stored is not None and (graph is not None or domain_graph is not None):
-        raise UsageError("--from serves a graph that there is; --graph and --domain-graph write one")
-    if graph is None and urls is not None:
-        raise UsageError("--urls goes with --graph: one file for the links, one for the addresses")
-    if graph is not None and domain_graph is not None:
-        raise UsageError("--graph and --domain-graph are two graphs: write one after the other")
-    if domain_graph is not None and domain_graph.suffix != ".npz":
-        raise UsageError(f"{domain_graph} does not end in .npz, by which `rank` knows such a graph")
+    _check_choice(graph, urls, domain_graph, stored)
     if graph is not None and urls is None:
         urls = graph.with_suffix(".names.txt")
-    for name, port in (("--http-port", http_port), ("--dns-port", dns_port), ("--https-port", https_port)):
-        if not (0 <= port <= 65_535 or (port == -1 and name == "--https-port")):
-            raise UsageError(f"{name} is {port}; a port is 1 to 65535, or 0 to have one picked")
+    _check_ports(http_port, https_port, dns_port)
     for file in (authority, log, graph, urls, domain_graph):
         if file is not None and not file.absolute().parent.is_dir():
             raise UsageError(f"the folder of {file} does not exist; create it first")
     if stored is not None:
         served: AnyWeb = StoredWeb.load(stored, servers)
     else:
-        served = whole = Web(
-            WebSpec(
-                seed=seed,
-                pages=pages,
-                domains=domains,
-                servers=servers,
-                links_per_page=links,
-                hazards=parse_hazards(hazards),
-            )
-        )
+        spec = WebSpec(seed, pages, domains, servers, links, hazards=parse_hazards(hazards))
+        served = whole = Web(spec)
         if graph is not None and urls is not None:
             _write_graph(whole, graph, urls, limit, as_json)
             return
@@ -114,10 +103,30 @@ def web(
         _serve(server, as_json)
 
 
+def _check_choice(
+    graph: Path | None, urls: Path | None, domain_graph: Path | None, stored: Path | None
+) -> None:
+    """That one thing is asked for: a web to serve, or one of the graphs to write."""
+    if stored is not None and (graph is not None or domain_graph is not None):
+        raise UsageError("--from serves a graph that there is; --graph and --domain-graph write one")
+    if graph is None and urls is not None:
+        raise UsageError("--urls goes with --graph: one file for the links, one for the addresses")
+    if graph is not None and domain_graph is not None:
+        raise UsageError("--graph and --domain-graph are two graphs: write one after the other")
+    if domain_graph is not None and domain_graph.suffix != ".npz":
+        raise UsageError(f"{domain_graph} does not end in .npz, by which `rank` knows such a graph")
+
+
+def _check_ports(http: int, https: int, dns: int) -> None:
+    for name, port in (("--http-port", http), ("--dns-port", dns), ("--https-port", https)):
+        if not (0 <= port <= 65_535 or (port == -1 and name == "--https-port")):
+            raise UsageError(f"{name} is {port}; a port is 1 to 65535, or 0 to have one picked")
+
+
 def _serve(server: Server, as_json: bool) -> None:
     import uvloop
 
-    from barkspider.synthweb.process import serve_until
+    from barkspider.lab.synthweb.process import serve_until
 
     def watch(over: asyncio.Event) -> None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, over.set)
@@ -126,7 +135,7 @@ def _serve(server: Server, as_json: bool) -> None:
 
 
 def _announce(server: Server, as_json: bool) -> None:
-    from barkspider.synthweb.process import crawler_settings
+    from barkspider.lab.synthweb.process import crawler_settings
 
     settings = crawler_settings(server.http_port, server.https_port, server.dns_port, server.authority)
     seeds = server.web.seeds(5)
@@ -144,7 +153,7 @@ def _announce(server: Server, as_json: bool) -> None:
 def _write_graph(whole: Web, graph: Path, urls: Path, limit: int, as_json: bool) -> None:
     from rich.progress import Progress
 
-    from barkspider.synthweb import write_graph
+    from barkspider.lab.synthweb import write_graph
 
     if limit < 0:
         raise UsageError(f"--limit is {limit}; it must be 0 (all) or more")
@@ -160,7 +169,7 @@ def _write_graph(whole: Web, graph: Path, urls: Path, limit: int, as_json: bool)
 
 
 def _write_domain_graph(whole: Web, graph: Path, as_json: bool) -> None:
-    from barkspider.synthweb import write_domain_graph
+    from barkspider.lab.synthweb import write_domain_graph
 
     names, spam = graph.with_suffix(".names.txt"), graph.with_suffix(".spam.txt")
     domains, links = write_domain_graph(whole, graph, names, spam)

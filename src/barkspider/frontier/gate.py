@@ -15,7 +15,7 @@ they come up here. `shares` says who may come up at all.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -47,6 +47,8 @@ Form: TypeAlias = tuple[int, int, int]
 States: TypeAlias = Callable[
     [str], dict[str, Any] | None
 ]  # what the last checkpoint has of a structure, by its name
+# What a source has in RAM: something for JSON, and arrays or bytes, all by names of its own. Any thread may call it.
+Saved: TypeAlias = Callable[[], tuple[Mapping[str, Any], Mapping[str, Any]]]
 
 
 class Gate:

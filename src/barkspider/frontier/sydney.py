@@ -31,7 +31,7 @@ from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.core.texts import Texts
-from barkspider.frontier.gate import Gate, States
+from barkspider.frontier.gate import Gate, Saved, States
 from barkspider.frontier.memory import load_origins, save_origins
 from barkspider.frontier.sampling import LEFT, LOST, TAKEN, place_all
 from barkspider.frontier.source import Found
@@ -77,7 +77,7 @@ class Sydney:
         """P, as far as it is not in `Ready` and Q_W, and S."""
         return (self._queue, self._secondary)
 
-    def save(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    def save(self) -> Saved:
         """See `Source`."""
         head = {
             "largest": self._largest,
@@ -85,7 +85,8 @@ class Sydney:
             "random": int(self._random[0]),
             "emptying": self._emptying,
         }
-        return head, {"seen": self._seen.keys(), "origins": save_origins(self._ready)}
+        seen, origins = self._seen.keys(), save_origins(self._ready)
+        return lambda: (head, {"seen": seen, "origins": origins()})
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
         """See `Source`."""
@@ -134,7 +135,8 @@ class Sydney:
     def take(self, found: Sequence[Found], now: float) -> None:
         """Sample the links of pages; a target of a redirect goes into P, and so do seeds, or into S if they are too many."""
         for each in found:
-            self._refuse(each.barred)
+            if len(each.barred):
+                self._refuse(each.barred)
         self._put(
             [
                 (each.page, each.links, self._sample_of(each), self._keeps and each.target is None)
@@ -228,11 +230,13 @@ class Sydney:
         self._seen.returned(int(taken.sum()))
         self._drop(int((fates == LOST).sum()))
         if len(left):
-            ends = np.cumsum(counts)
-            cuts = np.searchsorted(left, ends)
-            for number in np.flatnonzero(np.diff(cuts, prepend=0)).tolist():
-                start = cuts[number - 1] if number else 0
-                self._keep(pages[number][0], links.take(left[start : cuts[number]]))
+            rest, start = links.take(left), 0
+            for (page, *_), stop in zip(
+                pages, np.searchsorted(left, np.cumsum(counts)).tolist(), strict=True
+            ):
+                if stop > start:
+                    self._keep(page, rest.slice(start, stop))
+                start = stop
         if taken.any():
             self._admit(links.where(taken), now)
         self._largest = max(self._largest, self._primary() + len(self._secondary))

@@ -67,7 +67,7 @@ def top_nodes(scores: npt.NDArray[Any], count: int) -> npt.NDArray[np.int64]:
 def in_degree(graph: Graph) -> Ranking:
     """IN: equation (1) with D = 1. O(n), in order.
 
-    >>> from barkspider.graph.generate import example
+    >>> from barkspider.lab.generate import example
     >>> with example() as graph:  # 0 -> 1 -> 2 -> 3 and 1 -> 3
     ...     in_degree(graph).scores.tolist()
     [0, 1, 1, 2]
@@ -78,7 +78,7 @@ def in_degree(graph: Graph) -> Ranking:
 def weighted_in_degree(graph: Graph) -> Ranking:
     """WIN: equation (2) once, with α = 1 and every π = 1: each node splits one vote. |E| hits.
 
-    >>> from barkspider.graph.generate import example
+    >>> from barkspider.lab.generate import example
     >>> with example() as graph:
     ...     weighted_in_degree(graph).scores.tolist()
     [0.0, 1.0, 0.5, 1.5]
@@ -136,7 +136,7 @@ def supporters(graph: Graph, depth: int = 2) -> Ranking:
     n (E[QVS] + E[SUPP_2]) hits for D = 2: each link followed marks a bit, each node met clears it. A bit a
     node and a queue for every thread.
 
-    >>> from barkspider.graph.generate import example
+    >>> from barkspider.lab.generate import example
     >>> with example() as graph:
     ...     supporters(graph).scores.tolist(), supporters(graph, 3).scores.tolist()
     ([0, 0, 1, 1], [0, 0, 0, 0])
@@ -159,7 +159,7 @@ def supporters(graph: Graph, depth: int = 2) -> Ranking:
 def quick_visit(graph: Graph) -> Ranking:
     """QVS: equation (3), the links that the search of SUPP_2 would follow. |E| hits.
 
-    >>> from barkspider.graph.generate import example
+    >>> from barkspider.lab.generate import example
     >>> with example() as graph:
     ...     quick_visit(graph).scores.tolist()
     [0, 0, 1, 2]

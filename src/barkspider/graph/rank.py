@@ -64,7 +64,7 @@ class Result:
 def rank(graph: Graph, choice: Choice, take: Take = lambda *_: None) -> Result:
     """Rank the nodes; `take` is given (first node, scores of nodes in a row) until all are given.
 
-    >>> from barkspider.graph.generate import example
+    >>> from barkspider.lab.generate import example
     >>> with example() as graph:
     ...     rank(graph, Choice("supp", top=2)).top
     [(2, 1.0), (3, 1.0)]

@@ -2,8 +2,7 @@
 
 `irlbot`, `exchange` and `ranking` hold the formulas of IRLbot, Parallel Crawlers and the paper on spam
 avoidance, each named by its equation. `planner` puts them together: from the parameters of a crawl to what it
-needs and what holds it back. `papers` recomputes the printed tables in the form of `comparison`, in which other rooms
-give theirs as well.
+needs and what holds it back.
 
 Units are bytes, seconds, pages and URLs; KB, MB, GB and TB are decimal.
 """

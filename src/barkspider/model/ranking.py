@@ -43,15 +43,6 @@ class Disk:
     phases: int = 0
 
 
-def graph_size(nodes: float, edges: float) -> float:
-    """Bytes of a graph on disk: a hash and a count for each node, a hash for each edge.
-
-    >>> round(graph_size(89_652_630, 1_832_325_052) / 1e9, 1)
-    15.7
-    """
-    return nodes * (HASH + COUNTER) + edges * HASH
-
-
 def supp2(graph: DomainGraph) -> Work:
     """Exact level-2 supporters by BFS from each node: mark each node visited, clear the marks, count.
 

@@ -87,6 +87,7 @@ class Classifier:
             )
             if used
         ]
+        self.keeps_all = not self._criteria and self._own is None  # whatever a page is
 
     def judge(self, page: Candidate, linked: bool = False) -> Verdict:
         """The verdict on a page; `linked` says that it is a seed, or that a page under the domains links to it."""

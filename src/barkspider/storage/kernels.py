@@ -6,10 +6,11 @@ what it calls. Each has its signature, so that importing compiles once and loads
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+import numpy.typing as npt
 
 from barkspider.core.texts import copy
 
@@ -222,88 +223,82 @@ def insert_keys(known, new_keys, new_places, merged):  # type: ignore[no-untyped
     copy(merged, start + len(new_keys), known, start, len(known) - start)
 
 
-@nb.njit(
-    nb.int64(
-        _KEYS,
-        _PLACES,
+class Room(NamedTuple):
+    """The buffers of all buckets, a row of each array for a bucket; the bytes of values and aux lie one behind the other.
+
+    `value_size` is the bytes of a fixed value, 0 for none, -1 for texts; `value_bytes` and `aux_bytes` are what a bucket
+    has room for, 0 of aux for none. `fill` has rows, bytes of values and bytes of aux of each bucket.
+    """
+
+    shift: int  # a bucket is a key without so many of its lowest bits
+    keys: npt.NDArray[np.uint64]
+    ops: npt.NDArray[np.uint8]
+    value_size: int
+    value_bytes: int
+    value_lengths: npt.NDArray[np.uint32]
+    values: npt.NDArray[np.uint8]
+    aux_bytes: int
+    aux_lengths: npt.NDArray[np.uint32]
+    aux: npt.NDArray[np.uint8]
+    fill: npt.NDArray[np.int64]
+
+
+_LENGTHS = nb.uint32[:, ::1]
+_ROOM = nb.types.NamedTuple(
+    (
         nb.int64,
-        nb.uint8,
-        _BYTES,
-        nb.uint8,
-        _BYTES,
-        _PLACES,
-        nb.int64,
-        _BYTES,
-        _PLACES,
-        nb.boolean,
         nb.uint64[:, ::1],
         nb.uint8[:, ::1],
-        nb.uint32[:, ::1],
-        nb.uint8[::1],
-        nb.int64,
-        nb.uint32[:, ::1],
-        nb.uint8[::1],
-        nb.int64,
+        *(nb.int64, nb.int64, _LENGTHS, nb.uint8[::1]),
+        *(nb.int64, _LENGTHS, nb.uint8[::1]),
         nb.int64[:, ::1],
     ),
+    Room,
+)
+
+
+@nb.njit(
+    nb.int64(_KEYS, _PLACES, nb.int64, _BYTES, nb.uint8, _BYTES, _PLACES, _BYTES, _PLACES, _ROOM),
     nogil=True,
     cache=True,
 )
-def scatter(  # type: ignore[no-untyped-def]
-    keys,
-    rows,
-    begin,
-    shift,
-    ops,
-    op,
-    values,
-    value_offsets,
-    value_size,
-    aux,
-    aux_offsets,
-    has_aux,
-    to_keys,
-    to_ops,
-    to_value_lengths,
-    to_values,
-    value_room,
-    to_aux_lengths,
-    to_aux,
-    aux_room,
-    fill,
-):
+def scatter(keys, rows, begin, ops, op, values, value_offsets, aux, aux_offsets, room):  # type: ignore[no-untyped-def]
     """Put rows into the buffers of their buckets; stop at the first that does not fit, and return its place.
 
-    `rows` are the rows to take, in order, or empty for all. `value_size` is the bytes of a fixed value, 0
-    for none, -1 for texts. `fill` has rows, bytes of values and bytes of aux of each bucket.
+    `rows` are the rows to take, in order, or empty for all; `op` is for all of them if `ops` is empty.
     """
     count = len(rows) if len(rows) > 0 else len(keys)
-    room = to_keys.shape[1]
+    size, fill = room.value_size, room.fill
+    has_aux = room.aux_bytes > 0
     mixed = len(ops) > 0
     for i in range(begin, count):
         row = rows[i] if len(rows) > 0 else i
-        bucket = i64(keys[row] >> u64(shift)) if shift < 64 else 0
+        bucket = i64(keys[row] >> u64(room.shift)) if room.shift < 64 else 0
         at = fill[bucket, 0]
-        value_from, value_count, aux_from, aux_count = 0, value_size, 0, 0
-        if value_size > 0:
-            value_from = row * value_size
-        elif value_size < 0:
+        value_from, value_count, aux_from, aux_count = 0, size, 0, 0
+        if size > 0:
+            value_from = row * size
+        elif size < 0:
             value_from = value_offsets[row]
             value_count = value_offsets[row + 1] - value_from
         if has_aux:
             aux_from = aux_offsets[row]
             aux_count = aux_offsets[row + 1] - aux_from
-        if at == room or fill[bucket, 1] + value_count > value_room or fill[bucket, 2] + aux_count > aux_room:
+        fits = (
+            fill[bucket, 1] + value_count <= room.value_bytes
+            and fill[bucket, 2] + aux_count <= room.aux_bytes
+        )
+        if at == room.keys.shape[1] or not fits:
             return i
-        to_keys[bucket, at] = keys[row]
-        to_ops[bucket, at] = ops[row] if mixed else op
+        room.keys[bucket, at] = keys[row]
+        room.ops[bucket, at] = ops[row] if mixed else op
         if value_count > 0:
-            copy(to_values, bucket * value_room + fill[bucket, 1], values, value_from, value_count)
-        if value_size < 0:
-            to_value_lengths[bucket, at] = np.uint32(value_count)
+            copy(room.values, bucket * room.value_bytes + fill[bucket, 1], values, value_from, value_count)
+        if size < 0:
+            room.value_lengths[bucket, at] = np.uint32(value_count)
         if has_aux:
-            copy(to_aux, bucket * aux_room + fill[bucket, 2], aux, aux_from, aux_count)
-            to_aux_lengths[bucket, at] = np.uint32(aux_count)
+            copy(room.aux, bucket * room.aux_bytes + fill[bucket, 2], aux, aux_from, aux_count)
+            room.aux_lengths[bucket, at] = np.uint32(aux_count)
         fill[bucket, 0] = at + 1
         fill[bucket, 1] += value_count
         fill[bucket, 2] += aux_count

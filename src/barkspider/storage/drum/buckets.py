@@ -8,6 +8,7 @@ lies: what a refused write leaves in the aux file is never looked at again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from barkspider.storage.drum.counters import Counters
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import AppendFile, Env
 from barkspider.storage.format import HEADER_SIZE, check_header, write_header
-from barkspider.storage.kernels import scatter
+from barkspider.storage.kernels import Room, scatter
 
 PAIRS_MAGIC, AUX_MAGIC, VERSION = b"BARKdrmk", b"BARKdrma", 1
 
@@ -146,13 +147,18 @@ class Generation:
             if file is not None:
                 file.flush()
 
-    def sync(self) -> None:
-        """Make all of it survive a power loss."""
-        if self._synced != self._sizes():
-            for file in (self._aux, self._pairs):
-                if file is not None:
-                    file.sync()
-            self._synced = self._sizes()
+    def syncing(self) -> Callable[[], None]:
+        """What makes all of it survive a power loss: see `AppendFile.syncing`."""
+        sizes = self._sizes()
+        files = () if self._synced == sizes else (self._aux, self._pairs)
+        syncs = [file.syncing() for file in files if file is not None]
+
+        def sync() -> None:
+            for each in syncs:
+                each()
+            self._synced = sizes
+
+        return sync
 
     def verify(self) -> None:
         """Read every block and compare its checksum."""
@@ -210,20 +216,26 @@ class Buffers:
         self.shape = buckets, size
         self._kind = kind
         self._has_aux = has_aux
-        self._value_size = kind.itemsize if isinstance(kind, np.dtype) else 0 if kind is None else -1
-        self._shift = 64 - (buckets.bit_length() - 1)
-        row = 8 + 1 + 4 * has_aux + (4 if kind is bytes else self._value_size)
+        value_size = kind.itemsize if isinstance(kind, np.dtype) else 0 if kind is None else -1
+        row = 8 + 1 + 4 * has_aux + (4 if kind is bytes else value_size)
         # A row of bytes shares its buffer with the lengths; a fixed value is part of the row.
-        room = max(1, size // (2 * row if kind is bytes else row))
-        self._value_room = room * self._value_size if self._value_size >= 0 else max(1, size // 2)
-        self._aux_room = size if has_aux else 0
-        self._keys = np.empty((buckets, room), np.uint64)
-        self._ops = np.empty((buckets, room), np.uint8)
-        self._value_lengths = np.empty((buckets, room), np.uint32) if kind is bytes else _NONE
-        self._values = np.empty(buckets * self._value_room, np.uint8)
-        self._aux_lengths = np.empty((buckets, room), np.uint32) if has_aux else _NONE
-        self._aux = np.empty(buckets * self._aux_room, np.uint8)
-        self.fill = np.zeros((buckets, 3), np.int64)
+        rows = max(1, size // (2 * row if kind is bytes else row))
+        value_bytes = rows * value_size if value_size >= 0 else max(1, size // 2)
+        aux_bytes = size if has_aux else 0
+        self._room = Room(
+            shift=64 - (buckets.bit_length() - 1),
+            keys=np.empty((buckets, rows), np.uint64),
+            ops=np.empty((buckets, rows), np.uint8),
+            value_size=value_size,
+            value_bytes=value_bytes,
+            value_lengths=np.empty((buckets, rows), np.uint32) if kind is bytes else _NONE,
+            values=np.empty(buckets * value_bytes, np.uint8),
+            aux_bytes=aux_bytes,
+            aux_lengths=np.empty((buckets, rows), np.uint32) if has_aux else _NONE,
+            aux=np.empty(buckets * aux_bytes, np.uint8),
+            fill=np.zeros((buckets, 3), np.int64),
+        )
+        self.fill = self._room.fill
 
     def put(self, batch: Batch, begin: int) -> int:
         """Take rows of a batch from the `begin`-th on; the place of the first that did not fit."""
@@ -237,43 +249,33 @@ class Buffers:
             batch.keys,
             batch.rows,
             begin,
-            self._shift,
             batch.ops,
             batch.op,
             values,
             value_offsets,
-            self._value_size,
             NO_BYTES if aux is None else aux.data,
             NO_ROWS if aux is None else aux.offsets,
-            aux is not None,
-            self._keys,
-            self._ops,
-            self._value_lengths,
-            self._values,
-            self._value_room,
-            self._aux_lengths,
-            self._aux,
-            self._aux_room,
-            self.fill,
+            self._room,
         )
         return done
 
     def bucket_of(self, key: int) -> int:
         """The bucket of a key: its highest bits."""
-        return key >> self._shift
+        return key >> self._room.shift
 
     def spill(self, bucket: int, generation: Generation, counters: Counters) -> None:
         """Move what waits for a bucket into the files. When that fails, it still waits."""
         rows, value_bytes, aux_bytes = (int(number) for number in self.fill[bucket])
         if rows == 0:
             return
-        values = self._values[bucket * self._value_room :][:value_bytes]
-        lengths = narrow(self._value_lengths[bucket, :rows]) if self._kind is bytes else NO_BYTES
-        block = pairs_block(self._keys[bucket, :rows], self._ops[bucket, :rows], lengths, values)
+        room = self._room
+        values = room.values[bucket * room.value_bytes :][:value_bytes]
+        lengths = narrow(room.value_lengths[bucket, :rows]) if self._kind is bytes else NO_BYTES
+        block = pairs_block(room.keys[bucket, :rows], room.ops[bucket, :rows], lengths, values)
         aux = None
         if self._has_aux:
-            texts = self._aux[bucket * self._aux_room :][:aux_bytes]
-            aux = Block(rows, bucket, aux_lengths=narrow(self._aux_lengths[bucket, :rows]), aux=texts)
+            texts = room.aux[bucket * room.aux_bytes :][:aux_bytes]
+            aux = Block(rows, bucket, aux_lengths=narrow(room.aux_lengths[bucket, :rows]), aux=texts)
         generation.write(bucket, block, aux, counters)
         self.fill[bucket] = 0
 
