@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from barkspider.archive import ArchiveWriter, Facts, Fetched, Note, WarcWriter, batches_of, encode_batch
+from barkspider.archive import ArchiveWriter, Facts, Fetched, WarcWriter, batches_of, encode_batch
 from barkspider.archive.cdxj import merge
+from barkspider.archive.notes import located
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Archive, Settings
@@ -214,8 +215,7 @@ def _describe(page: _Page, facts: Facts, links: UrlBatch = NO_URLS) -> tuple[flo
                 notes.append(archive.describe_page(row, one, stored, "page", facts))
                 linking = archive.describe_links(row, facts.links or ()) if len(links) else None
                 if linking is not None:
-                    place = {"first": number * len(links), "count": len(links)}
-                    notes.append(Note(linking.table, linking.row | place))
+                    notes.append(located(linking, number * len(links), len(links)))
             batches = batches_of(notes)
             harvests.append((batches, [encode_batch(batch) for batch in batches.values()]))
         found = UrlBatch.join([links] * _HARVEST)

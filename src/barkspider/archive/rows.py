@@ -43,7 +43,7 @@ class RowBuffer:
         """Add rows. Raises what went wrong with rows before them, if anything did."""
         if len(batch):
             self._batches.append(batch)
-            self._bytes += batch.nbytes
+            self._bytes += batch.get_total_buffer_size()
             self._incomplete = True
             if self._bytes >= self._most or len(self._batches) >= _MANY:
                 self._hand_over(self._take)

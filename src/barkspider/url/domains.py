@@ -59,7 +59,11 @@ class Domains:
         >>> [domains.is_registered(host) for host in ("example.com", "www.example.com", "co.uk", "10.0.0.1")]
         [True, False, False, False]
         """
-        return self.pay_level(host) == host and not is_address(host) and _suffixes(self._private).is_private(host)
+        return (
+            self.pay_level(host) == host
+            and not is_address(host)
+            and _suffixes(self._private).is_private(host)
+        )
 
     def _pay_level(self, host: str) -> str:
         if is_address(host):
