@@ -244,8 +244,8 @@ def test_links_get_the_domains_of_both_ends(tmp_path: Path) -> None:
         buffer = LinkBuffer(table, pool, 100_000, 60.0, domain_of, Keys(7))
         # A page whose links count, but not for the table, lies between the two.
         harvest = UrlBatch.join([links, links.slice(0, 1), links.slice(1, 2)])
-        buffer.add_links(as_batch(pa.struct(list(LINKING_SCHEMA)), linking), harvest)
-        buffer.add_links(as_batch(pa.struct(list(LINKING_SCHEMA)), linking[1:2]), UrlBatch.of([]))
+        buffer.add(as_batch(pa.struct(list(LINKING_SCHEMA)), linking), harvest)
+        buffer.add(as_batch(pa.struct(list(LINKING_SCHEMA)), linking[1:2]), UrlBatch.of([]))
         buffer.write()
         buffer.wait()
     found = [tuple(row.values()) for row in table.read().to_pylist()]

@@ -16,7 +16,7 @@ from barkspider.archive.domains import domain_rows
 from barkspider.archive.notes import LINKING, Note
 from barkspider.archive.records import base_32, micros
 from barkspider.archive.recovery import SERIES, Committed, Recovered
-from barkspider.archive.rows import LinkBuffer, RowBuffer
+from barkspider.archive.rows import Buffer, LinkBuffer, RowBuffer
 from barkspider.archive.tables import TableFolder, open_table
 from barkspider.archive.warc import NOWHERE, Original, Place, Stored, WarcWriter
 from barkspider.core.allotment import names
@@ -225,7 +225,7 @@ class ArchiveWriter:
             if name in batches:
                 buffer.add(batches[name])
         if LINKING in batches:
-            self._links.add_links(batches[LINKING], links)
+            self._links.add(batches[LINKING], links)
 
     def places(self) -> dict[str, Place]:
         """For pages and robots, the WARC file that was written to last and its size by now."""
@@ -317,7 +317,7 @@ class ArchiveWriter:
     def _table(self, name: str) -> TableFolder:
         return open_table(self._env, self._folder, name, self._group)
 
-    def _buffers(self) -> dict[str, RowBuffer]:
+    def _buffers(self) -> dict[str, Buffer[Any]]:
         return {**self._rows, "links": self._links}
 
     def _last_writes(self) -> dict[str, int]:
