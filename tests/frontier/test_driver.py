@@ -244,14 +244,14 @@ def test_pages_to_be_fetched_again_pass_by_the_source(tmp_path: Path) -> None:
     driver.close()
 
 
-@pytest.mark.parametrize("kind", ["irlbot", "sydney"])
-def test_the_settings_choose_the_source(tmp_path: Path, kind: str) -> None:
-    settings = load_settings(overrides={"seed": 1, "memory": "64MB", "frontier": kind})
+@pytest.mark.parametrize(("kind", "seen"), [("irlbot", "memory"), ("sydney", "memory"), ("sydney", "disk")])
+def test_the_settings_choose_the_source(tmp_path: Path, kind: str, seen: str) -> None:
+    settings = load_settings(overrides={"seed": 1, "memory": "64MB", "frontier": kind, "sydney.seen": seen})
     frontier = open_frontier(settings, Env(), tmp_path, background=False)
     names = [structure.name for structure in frontier.structures()]
     frontier.close()
     assert names[:2] == ["frontier", "queues/Q_W"]  # what is put off goes to Q_W before it is committed
-    assert ("queues/S" in names, "seen" in names) == (kind == "sydney", kind == "irlbot")
+    assert ("queues/S" in names, "seen" in names) == (kind == "sydney", kind == "irlbot" or seen == "disk")
 
 
 def test_a_driver_that_is_held_or_paused_gives_out_nothing(tmp_path: Path) -> None:

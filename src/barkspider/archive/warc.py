@@ -266,10 +266,6 @@ class WarcWriter:
         if self._file is not None:
             self._file.flush()
 
-    def sync(self) -> None:
-        """Make everything written survive a power loss."""
-        self.syncing()()
-
     def syncing(self) -> Callable[[], None]:
         """What makes everything written so far survive a power loss; see `AppendFile.syncing`."""
         file, named = self._file, self._named

@@ -243,18 +243,14 @@ class ArchiveWriter:
         if self._synced < 0:
             self._synced = now
         elif interval and now - self._synced >= interval:
-            self.sync()
+            for warc in self._warcs.values():
+                self._pool.submit(warc.syncing())  # a file that fails in this refuses all later writes
             self._synced = now
 
     def flush(self) -> None:
         """Hand every exchange written so far to the operating system: it survives the end of this process."""
         for warc in self._warcs.values():
             warc.flush()
-
-    def sync(self) -> None:
-        """Make every exchange written so far survive a power loss."""
-        for warc in self._warcs.values():
-            warc.sync()
 
     def write_rows(self) -> None:
         """Write all rows that wait, so that whoever reads the tables finds them."""

@@ -66,10 +66,11 @@ class Crawl:
         self._started = self._clock.monotonic()
         self._watch = Watch(self._log)
         self._checkpointer = Checkpointer(
+            self._ledger,
             self._clock,
             self._job.settings.checkpoint,
-            self._begin_checkpoint,
-            self._end_checkpoint,
+            lambda: (self._seconds(), self._links.extended),
+            self._log,
             self._news.set,
         )
 
@@ -257,29 +258,6 @@ class Crawl:
             self._log_error(arrival.instruction)
             return Reaped(internal_error(arrival.instruction))
 
-    def _begin_checkpoint(self) -> Callable[[], None]:
-        """Between two steps, when all that was written has been applied."""
-        return self._ledger.begin(self._seconds(), self._links.extended)
-
-    def _end_checkpoint(self, held: float, written: float) -> None:
-        """When all of it is written, which took so long; `held` is for how long nothing else could be done."""
-        start = self._clock.monotonic()
-        self._ledger.end()
-        self._log(
-            "checkpoint",
-            seconds=round(held + self._clock.monotonic() - start, 3),
-            written=round(written, 3),
-            number=self._ledger.checkpoints,
-            harvests=self._ledger.progress.sequence,
-        )
-
-    def _commit(self) -> None:
-        """The last checkpoint, for which everything waits."""
-        start = self._clock.monotonic()
-        finish = self._begin_checkpoint()
-        finish()
-        self._end_checkpoint(self._clock.monotonic() - start, 0.0)
-
     def _seconds(self) -> float:
         """How long this crawl has run, with its earlier runs."""
         return self._tally.before + self._clock.monotonic() - self._started
@@ -369,7 +347,7 @@ class Crawl:
             await self._checkpointer.close()
         except Exception as error:
             self._fail(error)
-        checkpoint = (self._bring_in_rest, self._commit)
+        checkpoint = (self._bring_in_rest, self._checkpointer.commit)
         for step in (*checkpoint, self._archive.close, self._ledger.close, self._frontier.close):
             if step in checkpoint and self.fault is not None:
                 continue

@@ -176,6 +176,8 @@ class Driver:
     # ── outcomes ───────────────────────────────────────────────────────────────────────────────
 
     def _hand_over(self, found: list[Found]) -> None:
+        if found and self._gate.later is not None:
+            self._gate.later.learn(UrlBatch.join([each.links for each in found]))
         if found:
             self._source.take(found, self._gate.now)
         self._gate.write_off()

@@ -4,7 +4,8 @@ A national web, as Viúva Negra crawled it (section 5), is what lies under its t
 written in its language elsewhere and linked from there; of certain media types; and a page that does not
 match yields no links. `page.keep_*` say which, `page.follow_rejected` the last. A function of one's own may
 judge what these let pass. Which language a page is in is what it declares, unless `page.detect_language` is on; that a
-page under the domains links to it is a flag of its URL (`core.records.Flag.LINKED`), of the first link that was found.
+page under the domains links to it is a flag of its URL (`core.records.Flag.LINKED`), of the first link that was found, or of
+a later one (`frontier.later`).
 """
 
 from __future__ import annotations
