@@ -83,11 +83,9 @@ class Drum:
         kind: Kind = value if value is None or value is bytes else np.dtype(value)
         if front and (kind is not None or output != "unique"):
             raise ValueError("a front set works on keys without values and with unique output only")
-        self.name = name
-        self.counters = Counters()
-        self._env, self._folder = env, folder / name
+        self.name, self.counters = name, Counters()
+        self._env, self._folder, self._has_aux = env, folder / name, aux
         self._kind: Kind = kind
-        self._has_aux = aux
         self._plan = Plan(
             env, self._folder, kind, aux, choose(update, kind, item), output == "unique", segment
         )
