@@ -36,6 +36,7 @@ def test_a_live_crawl_of_a_graph_is_the_simulated_one(named: bool) -> None:
             simulated, live = tried.simulate(strategy), tried.crawl(strategy, ALONE)
             assert live.pages == len(simulated.order)
             assert live.largest == simulated.largest
+            assert tried.crawl(strategy, {**ALONE, "sydney.seen": "disk"}) == live
         assert live.pages < tried.reach
 
 

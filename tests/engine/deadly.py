@@ -33,17 +33,21 @@ class Phase:
     def follow(self) -> None:
         """In the crawl's process: keep it right from now on. All before the loop is recovery."""
         self.set("recovery")
-        init, commit, close = Crawl.__init__, Crawl._commit, Crawl._close
+        init, begin, end, close = Crawl.__init__, Crawl._begin_checkpoint, Crawl._end_checkpoint, Crawl._close
 
         def followed_init(crawl: Crawl, *given: Any) -> None:
             init(crawl, *given)
             self.set("crawling")
 
-        def followed_commit(crawl: Crawl) -> None:
-            before = self.get()
-            self.set("checkpoint" if before == "crawling" else before)
-            commit(crawl)
-            self.set(before)
+        def followed_begin(crawl: Crawl) -> Callable[[], None]:
+            if self.get() == "crawling":
+                self.set("checkpoint")  # and the crawl goes on meanwhile
+            return begin(crawl)
+
+        def followed_end(crawl: Crawl, *given: Any) -> None:
+            end(crawl, *given)
+            if self.get() == "checkpoint":
+                self.set("crawling")
 
         async def followed_close(crawl: Crawl) -> None:
             self.set("closing")
@@ -51,7 +55,8 @@ class Phase:
 
         for name, followed in (
             ("__init__", followed_init),
-            ("_commit", followed_commit),
+            ("_begin_checkpoint", followed_begin),
+            ("_end_checkpoint", followed_end),
             ("_close", followed_close),
         ):
             setattr(Crawl, name, followed)

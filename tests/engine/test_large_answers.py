@@ -17,7 +17,7 @@ from barkspider.archive import open_table
 from barkspider.core.events import RobotsFetched
 from barkspider.core.settings import Fetch
 from barkspider.engine import ledger
-from barkspider.engine.contents import LARGE, Contents
+from barkspider.engine.contents import LARGE, Content, Contents
 from barkspider.engine.harvest import Harvest
 from barkspider.fetch import Exchange, Response
 from barkspider.page import Page, PageReader
@@ -76,8 +76,11 @@ def test_a_page_is_the_same_wherever_it_is_read() -> None:
     async def both() -> None:
         settings = load_settings(options=["page.keep_words=words", "limits.site_duplicates=3", "seed=1"])
         contents = Contents(settings)
-        here, aside = contents.read(response), await contents.read_aside(response)
+        read: asyncio.Future[Content | Exception] = asyncio.get_running_loop().create_future()
+        contents.read_aside(response, read.set_result)
+        here, aside = contents.read(response), await read
         contents.close()
+        assert not isinstance(aside, Exception)
         assert here[:-1] == aside[:-1]
         assert here.text() == aside.text()
         assert (here.page.links, here.decoded, here.digest != 0) == (["/first", "/last"], True, True)

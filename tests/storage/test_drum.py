@@ -12,6 +12,7 @@ import pytest
 from barkspider.core.errors import StorageError
 from barkspider.model import irlbot
 from barkspider.model.irlbot import UrlStream
+from barkspider.storage.drum import sweep
 from barkspider.storage.drum.repository import CHECK, CHECK_UPDATE, UPDATE, Drum
 from barkspider.storage.drum.sizing import POINTER, Allowance, Sizing
 from barkspider.storage.env import Env
@@ -272,7 +273,7 @@ def test_damage_is_named() -> None:
     env = FaultyEnv()
     drum = make(env, aux=True, sizing=Sizing(1, 256, 1 << 20, 1 << 40))
     drum.feed(CHECK_UPDATE, keys(1, 2, 3), aux=[b"a", b"b", b"c"])
-    drum.prepare()
+    drum.prepare()()
     for ending in (".pairs", ".aux"):
         (name,) = (name for name in env.list(FOLDER / "drum") if name.endswith(ending))
         data = env.disk.data(env.disk.find(FOLDER / "drum" / name))
@@ -386,3 +387,21 @@ def test_counters_and_the_sizes_of_a_generation_go_on_after_a_reopening() -> Non
     assert again._generations()[0].sizing == sizing
     again.merge()
     assert (again.counters.merges, again.counters.rows_merged) == (4, 3002)
+
+
+def test_large_files_that_go_are_removed_in_a_thread_and_gone_when_it_is_closed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sweep, "_LARGE", 1)
+    store = Store.open(Env(), tmp_path)
+    drum = Drum(Env(), tmp_path, "drum")
+    store.add(drum)
+    for number in range(3):
+        drum.feed(CHECK_UPDATE, np.arange(number, number + 100, dtype=np.uint64))
+        drum.merge()
+        store.commit()
+        list(drum.results())
+    store.commit()
+    drum.close()
+    (known,) = tmp_path.glob("drum/*.known")
+    assert set(tmp_path.glob("drum/*")) == {known}

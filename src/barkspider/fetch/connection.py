@@ -93,7 +93,7 @@ class Connection:
         self._shared, self._target = shared, target
         self._socket: socket.socket | None = None
         self._number = -1  # of the socket, for the poller
-        self._done: asyncio.Future[Exchange] | None = None
+        self._done: Callable[[Exchange], None] | None = None
         # A plain function, not a method bound to us: that would be a cycle for the collector to find.
         self._step: Callable[[Connection, int], None] = Connection._on_connected
         self._watched = float("inf")  # when the wheel will look at us
@@ -125,9 +125,9 @@ class Connection:
         self.close()
         return False
 
-    def exchange(self, request: bytes, any_type: bool = True) -> asyncio.Future[Exchange]:
-        """Send a request, connecting first if need be; the future never fails, it ends with an `Exchange`."""
-        settings, done = self._shared.settings, self._shared.loop.create_future()
+    def exchange(self, request: bytes, any_type: bool, done: Callable[[Exchange], None]) -> None:
+        """Send a request, connecting first if need be; `done` is called once, maybe at once, and opens no socket."""
+        settings = self._shared.settings
         self._done, self._message = done, Message(settings, any_type)
         self._outgoing = request
         self._began = self._connected = self._secured = self._sent = monotonic()
@@ -140,10 +140,9 @@ class Connection:
             self._connect()
         else:
             self._send_request()
-        return done
 
     def close(self) -> None:
-        """Hang up. An exchange that is under way is given up: its future is left as it is."""
+        """Hang up. An exchange that is under way is given up: nobody is told how it ended."""
         if self._done is not None:
             self._done = None
             self._shared.intake.ended(self)
@@ -388,5 +387,4 @@ class Connection:
         result.timing = Timing(
             self._connected - self._began, self._secured - self._connected, first - self._sent, now - first
         )
-        if not done.done():
-            done.set_result(result)
+        done(result)

@@ -21,6 +21,7 @@ from barkspider.core.events import (
     Instruction,
     Outcome,
     PageFetched,
+    Prepared,
     Redirect,
     RobotsFetched,
     Seeds,
@@ -136,10 +137,10 @@ class Driver:
         """Its own, that of Q_W, and those of its source."""
         return [self, self._gate.delays, *self._source.structures]
 
-    def prepare(self) -> dict[str, Any]:
+    def prepare(self) -> Prepared:
         """See `core.events.Structure`: all that is in RAM."""
         self._gate.write_off()
-        return self._memory.write(self._gate, *self._source.save())
+        return self._memory.prepare(self._gate, self._source.save())
 
     def committed(self) -> None:
         """See `core.events.Structure`."""
@@ -175,6 +176,8 @@ class Driver:
     # ── outcomes ───────────────────────────────────────────────────────────────────────────────
 
     def _hand_over(self, found: list[Found]) -> None:
+        if found and self._gate.later is not None:
+            self._gate.later.learn(UrlBatch.join([each.links for each in found]))
         if found:
             self._source.take(found, self._gate.now)
         self._gate.write_off()

@@ -22,7 +22,7 @@ from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.budget.redirects import NOWHERE
-from barkspider.frontier.gate import Gate
+from barkspider.frontier.gate import Gate, Saved
 from barkspider.frontier.politeness.hosts import Host, Origin
 from barkspider.frontier.robots.permit import Permit
 from barkspider.frontier.robots.rules import ROBOTS, UNREACHABLE
@@ -86,9 +86,10 @@ class Irlbot:
         """What became of rankings since the last call."""
         return self._star.notices()
 
-    def save(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    def save(self) -> Saved:
         """See `Source`."""
-        return {"largest": self._largest}, {_BUDGETS: self._ready.multiples.save()}
+        head, budgets = {"largest": self._largest}, self._ready.multiples.save()
+        return lambda: (head, {_BUDGETS: budgets()})
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
         """See `Source`."""

@@ -27,7 +27,7 @@ def is_address(host: str) -> bool:
 
 @lru_cache(2)
 def _suffixes(private: bool) -> PublicSuffixList:
-    return PublicSuffixList(only_icann=not private)  # 40 ms of parsing
+    return PublicSuffixList(only_icann=not private)  # 20 ms of parsing, when the first name is looked up
 
 
 class Domains:
@@ -48,7 +48,7 @@ class Domains:
     pay_level: Callable[[str], str]
 
     def __init__(self, private: bool = False, remembered: int = _REMEMBERED) -> None:
-        self._suffixes = _suffixes(private)
+        self._private = private
         # The cache itself is the method: one Python call less for each link of each page.
         self.pay_level = lru_cache(remembered)(self._pay_level)
 
@@ -59,11 +59,15 @@ class Domains:
         >>> [domains.is_registered(host) for host in ("example.com", "www.example.com", "co.uk", "10.0.0.1")]
         [True, False, False, False]
         """
-        return self.pay_level(host) == host and not is_address(host) and self._suffixes.is_private(host)
+        return (
+            self.pay_level(host) == host
+            and not is_address(host)
+            and _suffixes(self._private).is_private(host)
+        )
 
     def _pay_level(self, host: str) -> str:
         if is_address(host):
             return host
         name = host.rstrip(".")
-        domain: str | None = self._suffixes.privatesuffix(name)
+        domain: str | None = _suffixes(self._private).privatesuffix(name)
         return domain or name or host

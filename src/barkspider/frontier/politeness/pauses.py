@@ -17,7 +17,7 @@ domain that falls back to B_0 has its delay in full again from its next answer o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -65,9 +65,10 @@ class Multiples:
                 if len(self._above) > self._most:
                     del self._above[next(iter(self._above))]
 
-    def save(self) -> npt.NDArray[np.void]:
-        """All of it, for `load` of a later run."""
-        return np.array(list(self._above.items()), _MULTIPLE)
+    def save(self) -> Callable[[], npt.NDArray[np.void]]:
+        """All of it, for `load` of a later run; any thread may call what is returned."""
+        above = self._above.copy()
+        return lambda: np.array(list(above.items()), _MULTIPLE)
 
     def load(self, saved: bytes) -> None:
         """Begin with what an earlier run knew."""
