@@ -184,3 +184,14 @@ def test_real_pages_have_the_same_links_and_few_of_them_are_unusual() -> None:
             unusual += resolved.unusual
     assert links > 10_000
     assert unusual < 0.02 * links
+
+
+def test_more_origins_than_are_remembered_and_more_targets_than_a_page_may_have() -> None:
+    settings = load_settings(options=["scope.level=web", "seed=7", "limits.page_links=9", "memory=32MB"])
+    maker, page = LinkMaker(settings, [SEED]), UrlRow(9, 2, 3, 4, 0, 0, 0, SEED.encode())
+    for first in range(0, 5000, 8):
+        texts = [
+            f"http://h{number % 4000}.example/{number}" for number in range(first, first + 8 + first % 3)
+        ]
+        expected = by_itself(settings, texts, SEED, page)
+        assert by_kernels(maker, Hrefs.of(texts), SEED, page) == expected

@@ -30,8 +30,6 @@ from barkspider.url.rows import pack_rows
 _NESTED = 5
 # What only an exclusion refuses; a plain number: arithmetic on flags is slow.
 _ASKED_FOR = int(Flag.SEED | Flag.REQUISITE)
-
-
 # Why a link is not in scope, by number; 0 says that it is.
 _REASONS = ("", "scheme", "port", "host", "domain", "scope", "path", "extension", "depth")
 _NUMBERS: dict[str | None, int] = {None: 0} | {reason: number for number, reason in enumerate(_REASONS)}
@@ -82,7 +80,6 @@ class LinkMaker:
         self.refused = Counter[str]() if refused is None else refused
         self.extended: list[str] = []  # what redirects of seeds and seeds given later added to the scope
         self._wanted = top_level(settings.page.keep_tlds)
-
         self._resolver = Resolver(settings.url, settings.seed, self._most_bytes)
         self._at_once = settings.limits.page_links + 1  # with the page's own
         self._origins = Origins(self._place, names(settings.memory), self._at_once, settings.seed)
@@ -160,8 +157,9 @@ class LinkMaker:
         return self._in_scope(urls, kind, cut)
 
     def _simple_links(self, hrefs: Hrefs, base: str, kind: _Kind) -> Links | None:
-        """The URLs of links, nearly all by compiled functions; None if they have too many bytes, or rules are not for
-        that."""
+        """The URLs of links, nearly all by compiled functions; None if they are too many, or rules are not for that."""
+        if len(hrefs.targets) >= self._at_once:
+            return None
         self._origins.make_room()
         root = parse(base)
         resolved = self._resolver.resolve(hrefs.lines, hrefs.targets, str(root), self._origins)

@@ -23,8 +23,8 @@ class Origins:
     >>> origins = Origins(lambda origin: (len(origin), 7, 0), most=2, at_once=10, seed=1)
     >>> origins.number("http://a.example"), origins.number("http://b.example:8080"), origins.number("http://a.example")
     (0, 1, 0)
-    >>> origins.hosts[1], origins.domains[1], origins.verdicts[1]
-    (21, 7, 0)
+    >>> origins.hosts[:2].tolist(), origins.domains[:2].tolist(), origins.verdicts[:2].tolist()
+    ([16, 21], [7, 7], [0, 0])
     """
 
     def __init__(
