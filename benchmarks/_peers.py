@@ -3,11 +3,6 @@
 The web answers as a proxy does, so they need neither its name server nor its ports, and keep their connections to one
 address: that is in their favour. Neither writes a WARC file.
 
-Scrapy: uvloop, no delay, 100 requests at once and 16 a host (more made it no faster), links by its LinkExtractor, its
-filter of duplicates on; robots.txt not obeyed, cookies, retries and its log off, nothing stored.
-wget2: recursive over all hosts to any depth, robots.txt obeyed, gzip, its five threads (more cost more CPU a page), each
-page saved as a file in RAM, because the disk would take longer to remove them than it takes to crawl them.
-
     python -m benchmarks._peers < {"seeds": […], "pages": 500}     (Scrapy, with `http_proxy` in its environment)
 """
 
@@ -30,8 +25,14 @@ from benchmarks._crawling import cores
 
 _PACKED = 9_000  # bytes of a small page on the wire: wget2 counts no pages
 _RAM = Path("/dev/shm")
-_AT_ONCE, _A_HOST = 100, 16
+_AT_ONCE, _A_HOST = 100, 16  # more made Scrapy no faster
 _TIMEOUT = 600  # seconds
+CONFIGURED = {
+    "Scrapy": f"uvloop, no delay, {_AT_ONCE} requests at once and {_A_HOST} a host, links by LinkExtractor, filter of duplicates on; "
+    "robots.txt not obeyed; cookies, retries, log off; nothing stored",
+    # More threads than its five cost more CPU a page. A disk takes longer to remove the files than wget2 to get them.
+    "wget2": "recursive over all hosts, any depth, robots.txt obeyed, gzip, five threads; files saved in RAM",
+}
 
 
 def missing() -> list[str]:

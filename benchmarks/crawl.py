@@ -113,6 +113,7 @@ def _measure(name: str, quick: bool, figures: Figures, values: dict[str, float])
     for peer, times in peers.items():
         fastest = max(times, key=_rate, default=None)
         figures[f"{name}: {peer}, pages per CPU-second"] = round(_rate(fastest)) if fastest else None
+        figures[f"{peer} is"] = _peers.CONFIGURED[peer]
         if fastest is None:
             figures["missing"] = "; ".join(_peers.missing())
         elif not quick:

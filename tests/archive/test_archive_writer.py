@@ -131,7 +131,7 @@ def test_rows_wait_for_their_notes_to_come_back_and_may_come_from_another_writer
     row = UrlRow(2**64 - 1, 1, 1, 0, 0, 0, 0, url.encode(), parent=2**63)
     notes = describe(archive, row, fetched, "ok", facts, anchors=[None, "C’s \ud800"])
     file, offset, length = (
-        notes[0].row[f"warc_{name}"] for name in ("filename", "record_offset", "record_length")
+        notes[0].value(f"warc_{name}") for name in ("filename", "record_offset", "record_length")
     )
     assert archive.places() == {"pages": (file, offset + length), "robots": ("", 0)}
     assert archive.prepare()()["tables"] == dict.fromkeys(("pages", "robots", "errors", "links"), -1)
@@ -234,6 +234,20 @@ def test_metadata_says_what_led_to_a_page(tmp_path: Path, flags: Flag, way: byte
     assert metadata.block.startswith(b"hopsFromSeed: " + way + b"\r\n")
 
 
+def test_what_could_not_be_synced_ends_all_writing() -> None:
+    env = FaultyEnv()
+    env.make_folder(Path("/a"))
+    archive = open_archive(Path("/a"), env, sync_interval="10s", duplicates=False)
+    keep(archive, "http://a.com/", b"1")
+    archive.tick(0.0)
+    env.kinds["sync"] = "EIO"
+    archive.tick(10.0)
+    archive._pool.submit(int).result()
+    env.kinds.clear()
+    with pytest.raises(StorageError, match="cannot sync"):
+        archive.flush()
+
+
 def test_what_is_due_is_synced_and_written(tmp_path: Path) -> None:
     env = FaultyEnv()
     env.make_folder(Path("/a"))
@@ -245,6 +259,7 @@ def test_what_is_due_is_synced_and_written(tmp_path: Path) -> None:
 
     for now, expected in ((100.0, 0), (109.0, 0), (110.0, 1), (119.0, 1), (125.0, 2)):
         archive.tick(now)
+        archive._pool.submit(int).result()  # the thread has done all before
         assert syncs() == expected
     assert open_table(env, Path("/a"), "pages").parts() == []
     archive.tick(160.0)

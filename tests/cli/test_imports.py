@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import barkspider
 from tests.cli.small_job import make_small_job
 
 _SLOW = (
@@ -38,12 +39,28 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_small_job(tmp_path_factory.mktemp("imports") / "job")
 
 
+def modules(*arguments: str) -> set[str]:
+    """What a command imports."""
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, *arguments], capture_output=True, text=True, check=True, timeout=300
+    )
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
 def imported(*arguments: str) -> set[str]:
     """Which of the slow modules a command imports."""
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, *arguments], capture_output=True, text=True, check=True, timeout=120
-    )
-    return set(json.loads(done.stderr.splitlines()[-1])).intersection(_SLOW)
+    return modules(*arguments).intersection(_SLOW)
+
+
+def test_warm_imports_every_module_with_kernels() -> None:
+    source = Path(barkspider.__file__).parent
+    having = {
+        ".".join(("barkspider", *path.relative_to(source).with_suffix("").parts))
+        for path in source.rglob("*.py")
+        if "cache=True" in path.read_text()
+    }
+    assert len(having) > 10
+    assert having <= modules("warm")
 
 
 @pytest.mark.parametrize("command", ["", "crawl", "query", "status", "rank", "simulate", "export", "web"])

@@ -19,21 +19,20 @@ from tests.frontier.virtual import VirtualWeb, batch
 HUBS = ("http://a.example/", "http://b.example/", "http://c.example/")
 TARGET = "http://t.example/1"
 LINKED = int(Flag.LINKED)
+WAYS = dict(zip(HUBS, ((5, 0), (2, LINKED), (4, 0)), strict=True))
 
 
 class Leading(VirtualWeb):
     """Hubs that lead to one page, each at a depth and with flags of its own; its host has another page before it."""
-
-    ways = dict(zip(HUBS, ((5, 0), (2, LINKED), (4, 0)), strict=True))
 
     def __init__(self) -> None:
         super().__init__({})
         self.asked: dict[str, tuple[int, int]] = {}
 
     def page(self, asked: FetchPage, url: str) -> PageFetched:
-        if url not in self.ways:
+        if url not in WAYS:
             return PageFetched(asked, 200, links=batch())
-        depth, flags = self.ways[url]
+        depth, flags = WAYS[url]
         links = [batch("http://t.example/0", depth=1), batch(TARGET, depth=depth, flags=flags)]
         return PageFetched(asked, 200, links=UrlBatch.join(links))
 

@@ -28,7 +28,7 @@ Make = Callable[..., Driver]
 
 
 @pytest.fixture(params=["memory", "disk"])
-def sydney(sydney: Make, request: pytest.FixtureRequest) -> Make:  # noqa: F811
+def sydney(sydney: Make, request: pytest.FixtureRequest) -> Make:
     """With the set of seen URLs in RAM, and on disk: what is promised is the same."""
     return partial(sydney, sydney__seen=request.param)
 

@@ -22,6 +22,7 @@ from barkspider.core.clock import Clock, SystemClock
 from barkspider.core.errors import ShortMemoryError, StorageError, is_shortage
 from barkspider.core.events import Instruction, RobotsFetched, Seeds
 from barkspider.core.units import format_size
+from barkspider.engine.arrivals import Arrivals
 from barkspider.engine.checkpointer import Checkpointer
 from barkspider.engine.control import Control
 from barkspider.engine.harvest import Harvest, Reaped
@@ -36,8 +37,8 @@ from barkspider.fetch import user_agent
 
 _TICK = 1.0  # seconds
 # After which a harvest ends, because no socket is looked at before it is applied: answers, links, bytes of robots.txt
-# (whose rules take 90 ns a byte to read), seconds. One more answer takes 50 ms at worst.
-_MOST, _MOST_LINKS, _MOST_RULES, _LONGEST = 256, 20_000, 1 << 16, 0.02
+# (whose rules take 90 ns a byte to read), seconds, bytes of links. One more answer takes 50 ms at worst.
+_MOST, _MOST_LINKS, _MOST_RULES, _LONGEST, _MOST_BYTES = 256, 20_000, 1 << 16, 0.02, 2 << 20
 
 
 class Crawl:
@@ -55,7 +56,7 @@ class Crawl:
         self.replayed = parts.replayed  # outcomes since the last checkpoint
         self.fault: StorageError | ShortMemoryError | None = None  # what ended the crawl, if it was no wish
         self._asked = deque[Instruction]()  # filled by `_loop`, emptied there while there is room
-        self._arrived = deque[Arrival | Reaped]()  # filled by `_arrive` and `_take`, emptied by `_reap`
+        self._arrived = Arrivals()  # filled by `_arrive` and `_take`, emptied by `_reap`
         self._news = asyncio.Event()
         self._under_way = 0  # instructions that were begun and have not arrived
         self._given_up = False  # whether what arrives comes too late
@@ -66,10 +67,11 @@ class Crawl:
         self._started = self._clock.monotonic()
         self._watch = Watch(self._log)
         self._checkpointer = Checkpointer(
+            self._ledger,
             self._clock,
             self._job.settings.checkpoint,
-            self._begin_checkpoint,
-            self._end_checkpoint,
+            lambda: (self._seconds(), self._links.extended),
+            self._log,
             self._news.set,
         )
 
@@ -221,15 +223,18 @@ class Crawl:
     def _reap(self) -> Harvest:
         if not self._arrived:
             return Harvest(self._steady.now(), ())
-        reaped, links, rules = list[Reaped](), 0, 0
-        until = self._clock.monotonic() + _LONGEST
-        while self._arrived and len(reaped) < _MOST and links < _MOST_LINKS and rules < _MOST_RULES:
+        reaped, links, rules, size = list[Reaped](), 0, 0, 0
+        until = (now := self._clock.monotonic()) + _LONGEST
+        while self._arrived and len(reaped) < _MOST:
             each = self._read(self._arrived.popleft())
             if each is not None:
                 reaped.append(each)
                 links += sum(len(part.urls) for part in each.links or ())
+                size += sum(part.urls.packed.size() for part in each.links or ())
                 rules += len(each.outcome.body) if isinstance(each.outcome, RobotsFetched) else 0
-            if self._clock.monotonic() > until:
+            before, now = now, self._clock.monotonic()
+            self._arrived.charge(now - before)
+            if now > until or links >= _MOST_LINKS or rules >= _MOST_RULES or size >= _MOST_BYTES:
                 break
         self._watch.doing = None
         self._phases.end("read")
@@ -256,29 +261,6 @@ class Crawl:
                 raise
             self._log_error(arrival.instruction)
             return Reaped(internal_error(arrival.instruction))
-
-    def _begin_checkpoint(self) -> Callable[[], None]:
-        """Between two steps, when all that was written has been applied."""
-        return self._ledger.begin(self._seconds(), self._links.extended)
-
-    def _end_checkpoint(self, held: float, written: float) -> None:
-        """When all of it is written, which took so long; `held` is for how long nothing else could be done."""
-        start = self._clock.monotonic()
-        self._ledger.end()
-        self._log(
-            "checkpoint",
-            seconds=round(held + self._clock.monotonic() - start, 3),
-            written=round(written, 3),
-            number=self._ledger.checkpoints,
-            harvests=self._ledger.progress.sequence,
-        )
-
-    def _commit(self) -> None:
-        """The last checkpoint, for which everything waits."""
-        start = self._clock.monotonic()
-        finish = self._begin_checkpoint()
-        finish()
-        self._end_checkpoint(self._clock.monotonic() - start, 0.0)
 
     def _seconds(self) -> float:
         """How long this crawl has run, with its earlier runs."""
@@ -355,8 +337,7 @@ class Crawl:
         if self._given_up:
             return
         self._under_way -= 1
-        # What is read already takes most memory: it waits for nothing.
-        (self._arrived.append if arrival.content is None else self._arrived.appendleft)(arrival)
+        self._arrived.append(arrival)
         self._news.set()
 
     def _take(self, seeds: Seeds) -> None:
@@ -369,7 +350,7 @@ class Crawl:
             await self._checkpointer.close()
         except Exception as error:
             self._fail(error)
-        checkpoint = (self._bring_in_rest, self._commit)
+        checkpoint = (self._bring_in_rest, self._checkpointer.commit)
         for step in (*checkpoint, self._archive.close, self._ledger.close, self._frontier.close):
             if step in checkpoint and self.fault is not None:
                 continue

@@ -14,7 +14,7 @@ from functools import partial
 from barkspider.core.errors import SettingsError
 from barkspider.core.settings import Fetch, Network, Settings
 from barkspider.fetch.addresses import AddressRules
-from barkspider.fetch.connection import Connection, Shared, Target
+from barkspider.fetch.connection import Connection
 from barkspider.fetch.cookies import CookieJar
 from barkspider.fetch.cookies_file import read_cookies
 from barkspider.fetch.decoding import decode
@@ -24,6 +24,7 @@ from barkspider.fetch.headers import Validators, common_headers, own_headers, re
 from barkspider.fetch.intake import Intake, local_hour
 from barkspider.fetch.poll import Poller
 from barkspider.fetch.proxy import Proxy
+from barkspider.fetch.target import Shared, Target
 from barkspider.url import Domains, Parts, origin, split
 
 _ANYWHERE = Network(allow=("0.0.0.0/0", "::/0"))
@@ -325,6 +326,8 @@ class Fetcher:
 
     def _keep(self, key: _Key, connection: Connection) -> None:
         now = self._loop.time()
+        if key in self._idle:  # two were asked at a time, and one is enough
+            self._idle.pop(key)[0].close()
         self._idle[key] = (connection, now + self._settings.keep_alive)
         while self._idle and next(iter(self._idle.values()))[1] <= now:
             self._idle.popitem(last=False)[1][0].close()

@@ -28,8 +28,6 @@ from barkspider.frontier.irlbot import Irlbot
 from barkspider.frontier.memory import Memory
 from barkspider.frontier.source import Source
 from barkspider.frontier.stages import Stages
-from barkspider.frontier.sydney import Sydney
-from barkspider.frontier.sydney_on_disk import SydneyOnDisk
 from barkspider.storage.env import Env
 
 __all__ = ["Driver", "open_frontier"]
@@ -59,10 +57,15 @@ def open_frontier(
     source: Source
     if settings.frontier == "irlbot":
         source = Irlbot(settings, gate, Stages(settings, env, folder, state=state, background=background))
-    elif settings.sydney.seen == "disk":
-        source = SydneyOnDisk(settings, env, folder, gate, state, background)
     else:
-        source = Sydney(settings, env, folder, gate, state)
+        # Here: their kernels take a second to compile.
+        from barkspider.frontier.sydney import Sydney
+        from barkspider.frontier.sydney_on_disk import SydneyOnDisk
+
+        if settings.sydney.seen == "disk":
+            source = SydneyOnDisk(settings, env, folder, gate, state, background)
+        else:
+            source = Sydney(settings, env, folder, gate, state)
     kept = state(Driver.name)
     driver = Driver(settings, gate, source, Memory(env, folder, Driver.name, kept))
     if resumed is not None:

@@ -126,7 +126,8 @@ class Inquiries:
         first = 0
         for kind, page, links in entries:
             rest = links.where(unsure[first : first + len(links)])
-            self._queue.append(bytes([kind, len(page)]) + UrlBatch.join([page, rest]).encode())
+            entry = UrlBatch.join([page, rest]) if len(page) else rest
+            self._queue.append(bytes([kind, len(page)]) + entry.encode())
             first += len(links)
         keys = keys[unsure]
         self._drum.feed(CHECK, keys)

@@ -112,20 +112,19 @@ class Irlbot:
 
     def take(self, found: Sequence[Found], now: float) -> None:  # noqa: ARG002
         """Feed `seen` with all links, and `star` with edges and answers; what is barred is forgotten."""
+        domains = []
+        for page, _, target, _ in found:
+            if page is not None:
+                self._star.add_answer(page.pld_key, NOWHERE if target is None else target.pld_key)
+            # A redirect makes no edge: it recommends nobody.
+            domains.append(0 if page is None or target is not None else page.pld_key)
         links = UrlBatch.join([each.links for each in found])
         if len(links):
             self._seen.feed(links)
             self._moving = True
-        domains, counts, targets = [], [], []
-        for page, followed, target, _ in found:
-            if page is not None:
-                self._star.add_answer(page.pld_key, NOWHERE if target is None else target.pld_key)
-            if page is not None and target is None:  # a redirect makes no edge: it recommends nobody
-                domains.append(page.pld_key)
-                counts.append(len(followed))
-                targets.append(followed.pld_key)
-        if sum(counts):
-            self._star.add_edges(np.repeat(np.array(domains, np.uint64), counts), np.concatenate(targets))
+            sources = np.repeat(np.array(domains, np.uint64), [len(each.links) for each in found])
+            pages = np.flatnonzero(sources)
+            self._star.add_edges(sources[pages], links.pld_key[pages])
 
     def _learned(self, host: Host, known: Origin, pause: float) -> None:
         """What became of a robots.txt; see `robots.origins`."""

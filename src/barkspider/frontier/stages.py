@@ -139,10 +139,10 @@ class Stages:
     def hurry(self, now: float, patience: float = 0.0) -> bool:
         """Fetchers are idle: merge what the last stage with rows holds, however few; whether there was any. Not before
         the `patience` in seconds with the last such merge is over."""
-        if now < self._hurried + patience:
-            return True
         if self.seen.drum.unsettled or self.star.merging or self.permits.merging:
             return True
+        if now < self._hurried + patience:
+            return self.permits.undecided + self.unplaced > 0
         if self.permits.undecided:
             self.permits.merge(wait=False)
         elif self.permits.waiting <= _FEW and self.permits.hurry(now):

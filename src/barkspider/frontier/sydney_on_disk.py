@@ -9,8 +9,8 @@ many pages at once. What waits in N keeps its place: a page that was fetched, an
 queue, so what its pages bring in comes up in the same order as if it had been put there at once: with one request at a time
 the crawl is the same one.
 
-A merge begins when a round is full, or when fetchers are idle and P has nothing for them, but then no more than a fifth of
-the time goes into merges unless nothing is left to fetch.
+A merge begins when a round is full, or when fetchers are idle and P has nothing for them; while something is still being
+fetched no more than a fifth of the time goes into these, and there is one a second at most.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ import numpy.typing as npt
 
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.events import Instruction, Structure
+from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.gate import Gate, States
+from barkspider.frontier.gate import Gate, Saved, States
 from barkspider.frontier.inquiries import Asked, Inquiries, keys_of
 from barkspider.frontier.source import Found
 from barkspider.frontier.sydney import Sydney
@@ -37,9 +38,10 @@ from barkspider.storage.env import Env
 # fetched they keep a place.
 _SEEDS, _BARRED, _PAGE, _TARGET, _STORED, _SEARCHED = range(6)
 _KINDS = 6
+_FETCHED = UrlRow(0, 0, 0, 0, 0, 0, 0, b"")  # stands for a page that will not be fetched again
 _SEEDS_AT_ONCE = 10_000  # in an entry
 _SLICE = 256  # entries placed in one step: some ten milliseconds
-_RESTS = 4.0  # times as long as a merge took, until the next one while fetchers are idle
+_RESTS, _LEAST_REST = 4.0, 1.0  # between merges for idle fetchers: times as long as one took, and seconds
 _LOOK_AGAIN = 0.02  # seconds until a merge that runs is looked at again
 
 
@@ -61,10 +63,15 @@ class SydneyOnDisk(Sydney):
         """Those of P and S, N and the DRUM."""
         return (*super().structures, *self._asked.structures)
 
-    def save(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    def save(self) -> Saved:
         """See `Source`."""
-        (head, arrays), (asked, more) = super().save(), self._asked.save()
-        return {**head, "inquiries": asked, "waiting": self._waiting}, {**arrays, **more}
+        saved, (asked, more), waiting = super().save(), self._asked.save(), list(self._waiting)
+
+        def joined() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+            head, arrays = saved()
+            return {**head, "inquiries": asked, "waiting": waiting}, {**arrays, **more}
+
+        return joined
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
         """See `Source`."""
@@ -105,7 +112,8 @@ class SydneyOnDisk(Sydney):
                 entries.append(Asked(_BARRED, NO_URLS, each.barred))
             if each.page is not None:
                 kind = _PAGE if each.target is None else _TARGET
-                entries.append(Asked(kind, UrlBatch.from_rows([each.page]), each.links))
+                page = UrlBatch.from_rows([each.page]) if self._refetch else NO_URLS
+                entries.append(Asked(kind, page, each.links))
                 continue
             for first in range(0, len(each.links), _SEEDS_AT_ONCE):
                 some = each.links.slice(first, min(first + _SEEDS_AT_ONCE, len(each.links)))
@@ -146,7 +154,8 @@ class SydneyOnDisk(Sydney):
     def _place(self, now: float, room: int) -> None:
         """Place some of what a merge has told about, in the order in which it was asked."""
         if self._began is not None and not self._asked.merging:
-            self._rests_until, self._began = now + _RESTS * (now - self._began), None
+            self._rests_until = now + max(_RESTS * (now - self._began), _LEAST_REST)
+            self._began = None
         pages: list[Asked] = []
         for entry in self._asked.answered(_SLICE):
             if entry.kind in (_PAGE, _TARGET):
@@ -167,17 +176,12 @@ class SydneyOnDisk(Sydney):
 
     def _place_pages(self, pages: Sequence[Asked], now: float) -> None:
         """What was fetched, one behind the other."""
-        for entry in pages:
-            self._waiting[entry.kind] -= 1
-        self._put(
-            [
-                (entry.page.rows()[0], entry.links, self._t, self._keeps)
-                if entry.kind == _PAGE
-                else (entry.page.rows()[0], entry.links, 0, False)
-                for entry in pages
-            ],
-            now,
-        )
+        placed = []
+        for kind, kept, links in pages:
+            self._waiting[kind] -= 1
+            page = kept.rows()[0] if len(kept) else _FETCHED
+            placed.append((page, links, self._t, self._keeps) if kind == _PAGE else (page, links, 0, False))
+        self._put(placed, now)
 
     def _take_free(self, entry: UrlBatch, room: int, now: float) -> int:
         """Of an entry that was searched, links to hosts that are free now go into P; how many."""
