@@ -123,7 +123,11 @@ def compare(number: int, texts: list[str], base: str, depth: int = 4, most: int 
     st.sampled_from((2, 10_000)),
 )
 @example(
-    0, ["http:", "http://", "//", "?", "#", "", ".", "..", "/..", "a/../..", "//a.example?b"], BASES[1], 4, 99
+    0,
+    ["http:", "http://", "//", "?", "#", "", ".", "..", "/..", "a/../..", "//a.example?b", "a #b", "é ü?<'"],
+    BASES[1],
+    4,
+    99,
 )
 def test_links_are_what_normalising_and_judging_one_by_one_gives(
     number: int, texts: list[str], base: str, depth: int, most: int

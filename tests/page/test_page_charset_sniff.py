@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from barkspider.core.settings import Page as PageSettings
 from barkspider.page import Page, PageReader, find_charset, is_html, sniff
-from barkspider.page.charset import decode, standard_name
+from barkspider.page.charset import SINGLE_BYTES, decode, standard_name
 
 URL = "http://example.com/"
 
@@ -228,3 +230,22 @@ def test_the_type_is_what_the_bytes_are(content_type: str | None, body: bytes, e
 @given(st.none() | st.text(max_size=30), st.binary(max_size=100))
 def test_any_bytes_have_a_type(content_type: str | None, body: bytes) -> None:
     assert "/" in sniff(content_type, body)
+
+
+@pytest.mark.parametrize("charset", sorted(SINGLE_BYTES))
+def test_a_page_in_single_bytes_is_the_same_read_as_it_is_and_as_utf8(charset: str) -> None:
+    high = bytes(range(128, 256))
+    body = (
+        b"<html lang=x" + high + b"><title>\0&amp; " + high + b"</title><base href='/" + high + b"/'>"
+        b"<meta name=description content='" + high + b"&eacute;'><link rel=canonical href='c" + high + b"'>"
+        b"<a href='/p" + high + b"?q=" + high + b"#f" + high + b"'>1</a><a href='?&lt;" + high + b"\0'>2</a>"
+        b"<p" + high + b"><a href=plain></p" + high + b"><img src='i" + high + b"'>"
+    )
+    as_it_is, recoded = (
+        PageReader(PageSettings(requisites=True, anchors=anchors)).read(
+            body, f"text/html; charset={charset}", URL
+        )
+        for anchors in (False, True)
+    )
+    assert as_it_is == replace(recoded, anchors=None)
+    assert len(as_it_is.links) == 4

@@ -91,8 +91,6 @@ class Collector:
     def take(self, lines: bytes, rows: list[list[int]]) -> bytes:
         """Take in what the scanner found: the links of anchors, one to a line, and the rows of other tags. All links, one
         to a line, in UTF-8."""
-        # In nearly every page these are what they should be.
-        plain = lines.isascii() and scan.MARK not in lines and b"\0" not in lines
         parts, done = [], 0
         for row in rows:
             code, before = row[0], row[1]
@@ -112,15 +110,15 @@ class Collector:
             if row[scan.STYLE] >= 0 and (style := self._value(row, "style")):
                 self.need(style_urls(style, self.longest))
             if target is not None:
-                part = lines[done:before]
-                parts += [part if plain else self.links_of(part), self._clean(target).encode(), b"\n"]
+                parts += [self.links_of(lines[done:before]), self._clean(target).encode(), b"\n"]
                 done = before
-        part = lines[done:]
-        return b"".join((*parts, part if plain else self.links_of(part)))
+        return b"".join((*parts, self.links_of(lines[done:])))
 
     def links_of(self, lines: bytes) -> bytes:
         """The links of anchors, one to a line, in UTF-8 and without the references that some hold, up to the one that is
         too many."""
+        if lines.isascii() and scan.MARK not in lines and b"\0" not in lines:  # in nearly every page
+            return lines
         found = []
         for link in self._text(lines).split("\n")[:-1]:
             if link[:1] == _MARK:

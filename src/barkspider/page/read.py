@@ -7,6 +7,7 @@ asked for is not looked at, so it costs nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from barkspider.page.collect import ANCHOR, MOST_REFERENCES, Bounds, Collector
 from barkspider.page.css import style_urls
 from barkspider.page.directives import header_directives
 from barkspider.page.fingerprint import simhash
-from barkspider.page.hrefs import Hrefs
+from barkspider.page.hrefs import REPEATS, Hrefs
 from barkspider.page.text import clean_text, detect_language, primary_language
 
 _ANCHOR_BYTES = 1000  # of markup; what is longer is no text of a link
@@ -192,14 +193,15 @@ class PageReader:
 
     def _anchors(self, found: Collector, hrefs: Hrefs, lines: bytes, rows: list[list[int]]) -> dict[str, str]:
         anchors: dict[str, str] = {}
-        known = frozenset(hrefs.texts())
+        raw = lines.split(b"\n", REPEATS * hrefs.most)[:-1]
+        starts = list(accumulate((len(line) + 1 for line in raw), initial=0))
         found.references_left = MOST_REFERENCES
+        texts = found.links_of(lines[: starts[-1]]).decode().split("\n")[:-1]
+        written, known = dict(zip(starts, texts, strict=False)), frozenset(hrefs.texts())
         for row in rows:
-            if row[0] != ANCHOR:
-                continue
-            line = found.links_of(lines[row[1] : lines.index(b"\n", row[1]) + 1])
-            link, start, end = line[:-1].decode(), row[scan.CONTENT], row[scan.CONTENT + 1]
-            if line and link in known and link not in anchors:
+            link = written.get(row[1]) if row[0] == ANCHOR else None
+            if link is not None and link in known and link not in anchors:
+                start, end = row[scan.CONTENT], row[scan.CONTENT + 1]
                 piece = found.body[start : min(end, start + _ANCHOR_BYTES)]
                 text = self._text_of(piece, _ANCHOR_BYTES) if b"<" in piece else clean_text(piece)
                 if text := " ".join(text.split()):

@@ -1,8 +1,8 @@
 """Simple links to URLs, by a compiled function: what parsing and the rules of `Normaliser` would make of them.
 
-Simple is a link in ASCII that no parser changes but by the steps of its path: to a path or a query of the page's own
-origin, or to an origin that came up before, which a parser has seen. All else (letters that are escaped, ports and
-names in other forms, a session id that may have to go, an index name) is left to `Normaliser`.
+Simple is a link that no parser changes but by the steps of its path and by the usual escapes: to a path or a query of
+the page's own origin, or to an origin that came up before, which a parser has seen. All else (rare signs, ports and names
+in other forms, a session id that may have to go, an index name) is left to `Normaliser`.
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ UNUSUAL, SCHEME, TOO_LONG = -1, -2, -3
 # What the kernel says instead of how much it has written.
 _NO_ROOM, _NOT_SIMPLE = -1, -2
 
-_LETTER, _SCHEME, _PATH, _QUERY = 1, 2, 4, 8
-_CLASS = np.zeros(128, np.uint8)
+_LETTER, _SCHEME, _PATH, _QUERY, _ESCAPED = 1, 2, 4, 8, 16
+_CLASS = np.zeros(256, np.uint8)
 _CLASS[list(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")] |= _LETTER | _SCHEME | _PATH | _QUERY
 _CLASS[list(b"0123456789+-.")] |= _SCHEME | _PATH | _QUERY
 _CLASS[list(b"!$%&()*,/:;=@[]_~")] |= _PATH | _QUERY
 _CLASS[list(b"'")] |= _PATH  # escaped in queries alone
 _CLASS[list(b"?")] |= _QUERY
+_CLASS[list(b' "<>') + list(range(128, 256))] |= _ESCAPED  # in paths and in queries
+_DIGITS = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 # Those that have a host whatever follows, as numbers.
 _SPECIAL = tuple(int.from_bytes(name, "big") for name in (b"ftp", b"file", b"ws", b"wss", b"http", b"https"))
 _LONGEST_SPECIAL = 5
-_SLASH, _MARK, _COLON, _DOT, _PERCENT, _EQUALS, _AND, _SEMICOLON, _TWO, _E = map(ord, "/?:.%=&;2e")
+_SLASH, _MARK, _COLON, _DOT, _PERCENT, _EQUALS, _AND, _SEMICOLON, _TWO, _E, _BLANK = map(ord, "/?:.%=&;2e ")
 
 
 class Resolved(NamedTuple):
@@ -161,6 +163,12 @@ def _step(urls, segment, end, floor):  # type: ignore[no-untyped-def]
     return segment
 
 
+@nb.njit(nb.int64(nb.uint8[::1], nb.int64, nb.uint8), **SMALL)
+def _escape(urls, place, c):  # type: ignore[no-untyped-def]
+    urls[place], urls[place + 1], urls[place + 2] = _PERCENT, _DIGITS[c >> 4], _DIGITS[c & 15]
+    return place + 3
+
+
 def _compile(sources: int) -> Any:
     @nb.njit(
         nb.types.UniTuple(nb.int64, 4)(
@@ -201,15 +209,15 @@ def _compile(sources: int) -> Any:
         for row in range(len(targets)):
             i, end = targets[row, 0], targets[row, 1]
             start = used
-            if start + len(base) + end - i + 2 > len(urls):
+            if start + len(base) + 3 * (end - i) + 2 > len(urls):
                 return _NO_ROOM, unusual, schemes, too_long
             place = start
             origin = own_origin
             authority = -1
             c = lines[i] if i < end else 0
-            if c < 128 and _CLASS[c] & _LETTER:
+            if _CLASS[c] & _LETTER:
                 k = i + 1
-                while k < end and lines[k] < 128 and _CLASS[lines[k]] & _SCHEME:
+                while k < end and _CLASS[lines[k]] & _SCHEME:
                     k += 1
                 if k < end and lines[k] == _COLON:
                     if _is_special(lines, i, k):
@@ -231,7 +239,8 @@ def _compile(sources: int) -> Any:
                 copy(urls, place, base, 0, scheme_end)
                 copy(urls, place + scheme_end, lines, i, 2)
                 place += scheme_end + 2
-            simple = authority <= end
+            # A blank at the end, before a fragment, is dropped.
+            simple = authority <= end and (i == end or lines[end - 1] != _BLANK)
             query = -1  # where it begins, with its mark
             if authority >= 0 and simple:
                 i = authority
@@ -268,7 +277,11 @@ def _compile(sources: int) -> Any:
             segment = place
             while simple and i < end and lines[i] != _MARK:
                 c = lines[i]
-                simple = c < 128 and _CLASS[c] & _PATH != 0
+                if _CLASS[c] & _ESCAPED:
+                    place = _escape(urls, place, c)
+                    i += 1
+                    continue
+                simple = _CLASS[c] & _PATH != 0
                 if c == _PERCENT and i + 2 < end and lines[i + 1] == _TWO and lines[i + 2] | 32 == _E:
                     simple = False  # a dot
                 if c == _EQUALS and _is_session(urls, start, place, sessions, names, places):
@@ -286,7 +299,11 @@ def _compile(sources: int) -> Any:
                 query = place
                 while simple and i < end:
                     c = lines[i]
-                    simple = c < 128 and _CLASS[c] & _QUERY != 0
+                    if _CLASS[c] & _ESCAPED:
+                        place = _escape(urls, place, c)
+                        i += 1
+                        continue
+                    simple = _CLASS[c] & _QUERY != 0
                     if c == _EQUALS and _is_session(urls, start, place, sessions, names, places):
                         simple = False
                     urls[place] = c
