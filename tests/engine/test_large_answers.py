@@ -18,9 +18,11 @@ from barkspider.archive import open_table
 from barkspider.archive.records import base_32
 from barkspider.core.events import RobotsFetched
 from barkspider.core.settings import Fetch
+from barkspider.engine import contents as contents_module
 from barkspider.engine import ledger
 from barkspider.engine.contents import LARGE, Content, Contents
 from barkspider.engine.harvest import Harvest
+from barkspider.engine.work import Worker
 from barkspider.fetch import Exchange, Response
 from barkspider.page import Page, PageReader
 from barkspider.storage.env import Env
@@ -57,7 +59,8 @@ def test_a_page_that_unpacks_to_much_is_read_in_a_thread(
         return read(reader, body, kind, url, *more)
 
     monkeypatch.setattr(PageReader, "read", note)
-    pages = {"/": Answer(gzip.compress(_PAGE), headers=_GZIP), "/first": "<a href=/>", "/last": "text"}
+    pages: dict[str, Answer | str] = {"/first": "<a href=/>", "/last": "text"}
+    pages["/"] = Answer(gzip.compress(_PAGE), headers=_GZIP)
     found, asked = crawled(tmp_path, pages)
     assert sorted(asked) == ["/", "/first", "/last", "/robots.txt"]
     assert threads.pop("").startswith("pages")
@@ -93,6 +96,25 @@ def test_pages_are_read_in_threads_where_there_are_cores_for_them(
         assert told["content_decoded_digest"] == base_32(
             sha1(f"<title>{name}</title>{text}".encode()).digest()
         )
+
+
+def test_while_much_waits_for_the_thread_nothing_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contents_module, "_MOST_WAITING", 0)
+    waiting: list[int] = []
+    begin = Worker.begin
+
+    def note(self: Worker, *asked: Any) -> None:
+        waiting.append(self._contents._waiting)
+        begin(self, *asked)
+
+    monkeypatch.setattr(Worker, "begin", note)
+    pages: dict[str, Answer | str] = {
+        path: Answer(gzip.compress(_PAGE), headers=_GZIP) for path in ("/", "/first", "/last")
+    }
+    assert crawled(tmp_path, pages)[0].pages == 3
+    assert waiting == [0] * 5  # a name, robots.txt, three pages
 
 
 def test_what_fails_in_a_thread_ends_as_any_other_page(

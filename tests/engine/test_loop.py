@@ -66,7 +66,7 @@ def test_a_harvest_ends_after_a_while(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_harvest_ends_after_so_many_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "_MOST_LINKS", 10)
     asked = page("http://a.example/")
-    many = Links([b"http://a.example/x"] * 6, [1] * 6, [1] * 6, [1] * 6, 0, 0, asked.row.key, [])
+    many = Links(UrlBatch.of([b"http://a.example/x"] * 6), [])
     found = harvests(tmp_path, [Reaped(PageFetched(asked, 200), [many])] * 5)
     assert [len(harvest.links) for harvest in found] == [12, 12, 6]
 

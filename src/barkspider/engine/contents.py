@@ -31,6 +31,7 @@ _HTML = frozenset(("text/html", "application/xhtml+xml"))
 _MOST_WAITING = 32_000_000
 # Bytes, as received: fewer are read sooner than they are handed over.
 _WORTH_A_THREAD = 16_000
+_MOST_THREADS = 3  # what needs the GIL leaves no work for more
 _AHEAD = 4  # answers that a thread has to itself: it waits for the GIL now and then, and must not run dry
 
 
@@ -51,7 +52,7 @@ class Contents:
 
     def __init__(self, settings: Settings) -> None:
         self._settings, self._here = settings, _ContentReader(settings)
-        self._spare = len(os.sched_getaffinity(0)) - 1  # cores beside the loop's
+        self._spare = min(len(os.sched_getaffinity(0)) - 1, _MOST_THREADS)  # cores beside the loop's
         self._threads = ThreadPoolExecutor(max(self._spare, 1), "pages", self._begin_thread)
         self._own = threading.local()  # a reader for each thread
         self._loop = asyncio.get_running_loop()

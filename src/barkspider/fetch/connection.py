@@ -26,9 +26,7 @@ from barkspider.fetch.proxy import ProxyError
 from barkspider.fetch.seal import Seal
 from barkspider.fetch.target import PIECE, Shared, Target
 
-_SEALED_PIECE = (
-    16 * 1024
-)  # the same with TLS, whose buffer an idle connection keeps  # the same of what TLS opens: an idle connection keeps a buffer that has held as much
+_SEALED_PIECE = 8 * 1024  # the most for TLS, whose buffer an idle connection keeps
 _OUT_OF = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)  # what the system has none left of
 _NONE = bytes(4)  # bytes that can be read, as the system counts them
 _STREAM = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
