@@ -222,7 +222,7 @@ def _describe(page: _Page, facts: Facts, links: UrlBatch = NO_URLS) -> tuple[flo
         noted = time.process_time()
         for batches, _ in harvests:
             archive.add(batches, found)
-        archive.prepare()
+        archive.prepare()()
         return (noted - before) / rows, (time.process_time() - noted) / rows
 
 

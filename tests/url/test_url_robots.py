@@ -94,13 +94,11 @@ def test_an_empty_group_of_ours_beats_the_general_one() -> None:
     assert rules("User-agent: *\nDisallow: /\nUser-agent: barkspider\nDisallow:\n").allows("/x")
 
 
-def test_the_longest_name_wins() -> None:
-    text = (
-        "User-agent: bark\nDisallow: /a\nUser-agent: bark-spider\nDisallow: /b\nUser-agent: *\nDisallow: /c\n"
-    )
+def test_a_group_is_ours_by_the_whole_name() -> None:
+    text = "User-agent: bark\nAllow: /a\nUser-agent: Bark-Spider\nDisallow: /b\nUser-agent: *\nDisallow: /\n"
     assert [rules(text, "bark-spider").allows(f"/{x}") for x in "abc"] == [True, False, True]
-    assert [rules(text, "bark-beetle").allows(f"/{x}") for x in "abc"] == [False, True, True]
-    assert [rules(text, "barkeeper").allows(f"/{x}") for x in "abc"] == [True, True, False]
+    for other in ("bark-beetle", "barkeeper", "bark-spider-news"):
+        assert not rules(text, other).allows("/a")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -60,6 +61,22 @@ class RowBuffer:
         if self._incomplete:
             self._incomplete = False
             self._hand_over(self._take_last)
+
+    def writing(self) -> Callable[[], int]:
+        """`write`; what is returned waits until it is done, in any thread, and gives the number of the last write."""
+        self.write()
+        self.wait(sys.maxsize)
+        if not self._under_way:
+            known = self._table.last()
+            return lambda: known
+        done, last = [future for future, _ in self._under_way], self._pool.submit(self._table.last)
+
+        def wait() -> int:
+            for each in done:
+                each.result()
+            return last.result()
+
+        return wait
 
     def settle(self, last: int) -> None:
         """The writes up to `last` are committed: begin to merge their files, if there are many."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-VERSION = 3  # of the columns of all tables together; every file has the one it was written with
+VERSION = 4  # of the columns of all tables together; every file has the one it was written with
 
 _TIME = pa.timestamp("us")  # in UTC; without a zone, which readers would each show in another way
 _URL = [
@@ -41,6 +41,7 @@ _RECORD = [
     ("warc_record_offset", pa.uint64()),
     ("warc_record_length", pa.uint64()),
 ]
+_REPAIRED = ("fetch_repaired", pa.string())
 
 SCHEMAS: dict[str, pa.Schema] = {
     "pages": pa.schema(
@@ -64,6 +65,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("description", pa.string()),
             ("simhash", pa.uint64()),
             ("content_decoded_digest", pa.string()),
+            _REPAIRED,
         ]
     ),
     "links": pa.schema(
@@ -77,7 +79,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("in_scope", pa.bool_()),
         ]
     ),
-    "robots": pa.schema([("origin", pa.string()), *_URL, *_FETCH, *_RECORD]),
+    "robots": pa.schema([("origin", pa.string()), *_URL, *_FETCH, *_RECORD, _REPAIRED]),
     "errors": pa.schema(
         [
             ("time", _TIME),

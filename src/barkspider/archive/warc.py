@@ -10,7 +10,7 @@ A file is named `….open` while it grows; when it is complete it loses that, an
 from __future__ import annotations
 
 from base64 import b32decode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -260,13 +260,19 @@ class WarcWriter:
         if self._file is not None:
             self._file.flush()
 
-    def sync(self) -> None:
-        """Make everything written survive a power loss."""
-        if self._file is not None:
-            self._file.sync()
-            if not self._named:
-                self._env.sync_folder(self._folder)
-                self._named = True
+    def syncing(self) -> Callable[[], None]:
+        """What makes everything written so far survive a power loss; see `AppendFile.syncing`."""
+        file, named = self._file, self._named
+        sync = None if file is None else file.syncing()
+
+        def work() -> None:
+            if sync is not None:
+                sync()
+                if not named:
+                    self._env.sync_folder(self._folder)
+                    self._named |= self._file is file
+
+        return work
 
     def close(self) -> None:
         """Complete the file that is open, and its index; the next exchange would begin another."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 from barkspider.archive import cdxj
 from barkspider.archive.domains import domain_rows
 from barkspider.archive.notes import LINKING, Note, micros
-from barkspider.archive.records import base_32, digest
+from barkspider.archive.records import base_32
 from barkspider.archive.recovery import SERIES, Committed, Recovered
 from barkspider.archive.rows import LinkBuffer, RowBuffer
 from barkspider.archive.tables import TableFolder, open_table
@@ -22,6 +22,7 @@ from barkspider.archive.warc import NOWHERE, Original, Place, Stored, WarcWriter
 from barkspider.core.allotment import names
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
+from barkspider.core.events import Prepared
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.storage.env import Env
@@ -34,7 +35,8 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 class Fetched(NamedTuple):
     """An answered request. `time` is when it was sent, in seconds since 1970; `seconds` what it took.
 
-    `phases` are the seconds of its parts by name, such as connect and first_byte.
+    `phases` are the seconds of its parts by name, such as connect and first_byte; `repaired` names what of the answer
+    was put right to be read.
     """
 
     url: str
@@ -45,13 +47,15 @@ class Fetched(NamedTuple):
     time: float
     seconds: float
     phases: Mapping[str, float] = {}  # never changed
+    repaired: str = ""
 
 
 class Facts(NamedTuple):
     """What reading a page has shown. `media_type` is what the bytes are, whatever the server says.
 
     `links_cut` and `body_cut` say that there were more links, or more of the page, than were read; `links` are their
-    URLs, None when they do not count. `body` is what was sent without its encodings, None where these could not be undone.
+    URLs, None when they do not count. `sha1` is of what was sent without its encodings: b"" where it had none, None where
+    these could not be undone.
     """
 
     media_type: str = ""
@@ -63,7 +67,7 @@ class Facts(NamedTuple):
     links_cut: bool = False
     body_cut: bool = False
     links: Sequence[bytes] | None = None
-    body: bytes | None = None
+    sha1: bytes | None = None
 
 
 class ArchiveWriter:
@@ -179,7 +183,7 @@ class ArchiveWriter:
                 "title": facts.title or None,
                 "description": facts.description or None,
                 "simhash": facts.simhash,
-                "content_decoded_digest": _decoded_digest(fetched, stored, facts.body),
+                "content_decoded_digest": _decoded_digest(stored, facts.sha1),
             },
         )
 
@@ -235,18 +239,14 @@ class ArchiveWriter:
         if self._synced < 0:
             self._synced = now
         elif interval and now - self._synced >= interval:
-            self.sync()
+            for warc in self._warcs.values():
+                self._pool.submit(warc.syncing())  # a file that fails in this refuses all later writes
             self._synced = now
 
     def flush(self) -> None:
         """Hand every exchange written so far to the operating system: it survives the end of this process."""
         for warc in self._warcs.values():
             warc.flush()
-
-    def sync(self) -> None:
-        """Make every exchange written so far survive a power loss."""
-        for warc in self._warcs.values():
-            warc.sync()
 
     def write_rows(self) -> None:
         """Write all rows that wait, so that whoever reads the tables finds them."""
@@ -255,12 +255,19 @@ class ArchiveWriter:
         for buffer in self._buffers().values():
             buffer.wait()
 
-    def prepare(self) -> dict[str, Any]:
-        """Make all exchanges and rows so far survive a power loss; what `recover` needs to go back here."""
-        self.sync()
-        self.write_rows()
-        self._prepared = self._last_writes()
-        return Committed(self._prepared, self.places()).as_dict()
+    def prepare(self) -> Prepared:
+        """See `core.events.Structure`: all exchanges and rows so far; what it describes `recover` needs to go back here."""
+        syncs = [warc.syncing() for warc in self._warcs.values()]
+        lasts = {name: buffer.writing() for name, buffer in self._buffers().items()}
+        places = self.places()
+
+        def describe() -> dict[str, Any]:
+            for sync in syncs:
+                sync()
+            self._prepared = {name: last() for name, last in lasts.items()}
+            return Committed(self._prepared, places).as_dict()
+
+        return describe
 
     def committed(self) -> None:
         """What was prepared is committed: its files may be merged."""
@@ -276,7 +283,7 @@ class ArchiveWriter:
         problems: list[StorageError] = []
         for step in (
             *(warc.close for warc in self._warcs.values()),
-            self.prepare,
+            lambda: self.prepare()(),
             self._pool.shutdown,  # what it still does, if something failed, must end before files are merged
             lambda: cdxj.merge(self._env, self._folder),
             self._conclude,
@@ -354,15 +361,15 @@ class ArchiveWriter:
             "warc_filename": stored.file,
             "warc_record_offset": stored.offset,
             "warc_record_length": stored.end - stored.offset,
+            "fetch_repaired": fetched.repaired or None,
         }
 
 
-def _decoded_digest(fetched: Fetched, stored: Stored, body: bytes | None) -> str | None:
-    """That of the payload where nothing was encoded: most time goes into hashing."""
-    if not body:
+def _decoded_digest(stored: Stored, sha1: bytes | None) -> str | None:
+    """That of the payload where nothing was encoded."""
+    if sha1 is None:
         return None
-    plain = len(body) == stored.size and fetched.response.endswith(body)
-    return stored.digest if plain else base_32(digest(body))
+    return base_32(sha1) if sha1 else stored.digest
 
 
 _ROW_TABLES = ("pages", "robots", "errors")

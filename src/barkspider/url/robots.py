@@ -150,8 +150,7 @@ class RobotsRules:
     def parse(cls, body: bytes, agent: str, origin: str = "") -> RobotsRules:
         """Read the robots.txt of `origin` for the product name `agent`. Whatever it holds, this gives rules.
 
-        A group is ours when it names our product, in any case, or the part of it before a `-` or `_`
-        (a group for `googlebot` speaks to `googlebot-news`); the longest such name wins, then `*`.
+        A group is ours when it names our product, in any case (RFC 9309, 2.2.1); without one those for `*` are.
         A Disallow that is a whole URL counts where it is one of `origin`; those of others say nothing here.
         """
         body = _content(body)
@@ -375,14 +374,11 @@ class _Reader:
             self._found.setdefault(fit, [])
 
     def _fit(self, name: str) -> int:
-        """0 for another's group, 1 for `*`, more the longer the name."""
+        """0 for another's group, 1 for `*`, 2 for ours."""
         if name == "*" or name[:2] in ("* ", "*\t"):
             return 1
         end = next((at for at, letter in enumerate(name) if letter not in _TOKEN), len(name))
-        name = name[:end]
-        if not name or not self._agent.startswith(name):
-            return 0
-        return end + 1 if self._agent[end : end + 1] in ("", "-", "_") else 0
+        return 2 if name[:end] == self._agent else 0
 
     def _slow_down(self, value: str) -> None:
         try:
