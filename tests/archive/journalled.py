@@ -25,7 +25,7 @@ from barkspider.archive import (
     warc_files,
 )
 from barkspider.archive.cdxj import index_lines, index_name
-from barkspider.archive.notes import schema_of
+from barkspider.archive.notes import located, schema_of
 from barkspider.archive.reader import warc_number
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.events import Prepared
@@ -65,7 +65,7 @@ def describe(
         texts = {url.decode(): text for url, text in zip(facts.links, anchors or (), strict=False) if text}
         linking = archive.describe_links(row, facts.links, anchors=texts)
         if linking is not None:
-            notes.append(Note(linking.table, linking.row | {"first": 0, "count": len(facts.links)}))
+            notes.append(located(linking, 0, len(facts.links)))
     return notes
 
 

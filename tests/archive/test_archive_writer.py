@@ -131,7 +131,7 @@ def test_rows_wait_for_their_notes_to_come_back_and_may_come_from_another_writer
     row = UrlRow(2**64 - 1, 1, 1, 0, 0, 0, 0, url.encode(), parent=2**63)
     notes = describe(archive, row, fetched, "ok", facts, anchors=[None, "C’s \ud800"])
     file, offset, length = (
-        notes[0].row[f"warc_{name}"] for name in ("filename", "record_offset", "record_length")
+        notes[0].value(f"warc_{name}") for name in ("filename", "record_offset", "record_length")
     )
     assert archive.places() == {"pages": (file, offset + length), "robots": ("", 0)}
     assert archive.prepare()()["tables"] == dict.fromkeys(("pages", "robots", "errors", "links"), -1)

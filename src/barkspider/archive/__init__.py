@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from barkspider.archive.notes import Note, as_batch, batches_of, decode_batch, encode_batch, error_note
     from barkspider.archive.reader import Record, WarcFile, valid_length, warc_files
     from barkspider.archive.recovery import Committed, Recovered, count_kept, recover
-    from barkspider.archive.surt import surt
     from barkspider.archive.tables import TableFolder, open_table
     from barkspider.archive.warc import Original, Stored, WarcWriter
     from barkspider.archive.writer import ArchiveWriter, Facts, Fetched
@@ -51,7 +50,6 @@ __all__ = [
     "error_note",
     "open_table",
     "recover",
-    "surt",
     "valid_length",
     "warc_files",
 ]
@@ -77,7 +75,6 @@ _MODULES = {
     "error_note": "notes",
     "open_table": "tables",
     "recover": "recovery",
-    "surt": "surt",
     "valid_length": "reader",
     "warc_files": "reader",
 }
