@@ -3,8 +3,8 @@
     python -m benchmarks._flame STACKS.txt PICTURE.svg "what it shows"
 
 A line of stacks is `function (file:line);…;function (file:line) COUNT`, the outermost first, as `py-spy record --format raw`
-writes it. Width is time; the functions of one room have one colour. Importing, what is below our functions, and what is too
-narrow to be read are left out.
+writes it. Width is time; the functions of one room have one colour. Importing, threads that
+wait for others, what is below our functions, and what is too narrow to be read are left out.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 _FRAME = re.compile(r"(?P<name>.+?) \((?P<file>[^:)]*)(?::\d+)?\)")
@@ -34,7 +35,7 @@ def _stacks(text: str) -> Counter[tuple[str, ...]]:
     """Samples by stack, from the first function of ours on; a function counts once, whatever its line."""
     found: Counter[tuple[str, ...]] = Counter()
     for line in text.splitlines():
-        if "importlib._bootstrap" in line:
+        if "importlib._bootstrap" in line or ";Condition.wait (" in line:
             continue
         stack, _, count = line.rpartition(" ")
         frames = []
@@ -83,7 +84,8 @@ def draw(stacks: Counter[tuple[str, ...]], title: str, path: Path) -> None:
     axes.legend(loc="upper right", ncols=5, fontsize=7)
     axes.set(xlim=(0, 1), ylim=(-0.5, deepest + 3), yticks=[], xticks=[], title=title)
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": title}):
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from benchmarks._crawling import cores
 
 _PACKED = 9_000  # bytes of a small page on the wire: wget2 counts no pages
 _RAM = Path("/dev/shm")
-_AT_ONCE, _A_HOST = 100, 16  # more made Scrapy no faster
+_AT_ONCE, _A_HOST = 100, 16
 _TIMEOUT = 600  # seconds
 CONFIGURED = {
     "Scrapy": f"uvloop, no delay, {_AT_ONCE} requests at once and {_A_HOST} a host, links by LinkExtractor, filter of duplicates on; "

@@ -21,7 +21,7 @@ Phase = Literal[
     "checkpoint",
     "close",  # the last checkpoint, small files merged, tables that follow from others
 ]
-THREADS = "threads"  # all CPU that is not the loop's: merges of DRUMs, Parquet files, large pages
+THREADS = "threads"  # all CPU that is not the loop's: merges of DRUMs, Parquet files, pages read in threads
 
 
 class Phases:
