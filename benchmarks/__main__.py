@@ -1,9 +1,9 @@
-"""`python -m benchmarks NAME [SIZE] [--quick] [--json]`: run a named workload and print what it measured.
+"""`python -m benchmarks NAME [SIZE] [--against DIR] [--quick] [--json]`: run a named workload and print what it measured.
 
 Each module here has `run(quick) -> {"figures": {...}, "targets": [...]}`. The last line printed is one
 JSON object: the figures, and every target as {name, value, target, holds}; a target that a quick run
 cannot measure has value and holds null. `all` runs every benchmark in turn. SIZE is for those that say so: a run that
-is too large to be made each time.
+is too large to be made each time. DIR is for `crawl`: another checkout to be measured against.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ MODULES = {
     for _, module, _ in pkgutil.iter_modules([str(Path(benchmarks.__path__[0]))])
     if not module.startswith("_")
 }
+# What SIZE is, for those that take one.
+_SIZES = {
+    "drum": "drum: millions of keys, such as 1000",
+    "crawl": "crawl: thousands of pages, such as 2000",
+}
 
 
 def main() -> None:
@@ -33,24 +38,31 @@ def main() -> None:
         prog="python -m benchmarks", description="Named workloads with fixed seeds."
     )
     parser.add_argument("name", choices=[*sorted(MODULES), "all"])
-    parser.add_argument("size", nargs="?", default="", help="for drum: millions of keys, such as 1000")
+    parser.add_argument(
+        "size", nargs="?", default="", help=", ".join(f"for {each}" for each in _SIZES.values())
+    )
+    parser.add_argument("--against", metavar="DIR", default="", help="for crawl: a checkout with its .venv")
     parser.add_argument("--quick", action="store_true", help="end within a minute each")
     parser.add_argument("--json", action="store_true", help="print the JSON object alone")
     options = parser.parse_args()
-    if options.size and not (options.name == "drum" and options.size.isdecimal()):
-        parser.error(
-            f"{options.name} takes no size {options.size!r}; drum takes millions of keys, such as 1000"
-        )
+    if options.size and not (options.name in _SIZES and options.size.isdecimal()):
+        parser.error(f"{options.name} takes no size {options.size!r}; {'; '.join(_SIZES.values())}")
+    if options.against and options.name != "crawl":
+        parser.error(f"{options.name} is measured against no other checkout; crawl is")
+    if options.against and not Path(options.against, ".venv", "bin", "python").exists():
+        parser.error(f"{options.against} has no .venv; run make setup there")
+    size = [options.size] if options.size else []
+    other = {"against": options.against} if options.against else {}
     results = {
-        name: _run(name, options.quick, options.json, *([options.size] if options.size else []))
+        name: _run(name, options.quick, options.json, *size, **other)
         for name in sorted(MODULES)
         if options.name in (name, "all")
     }
     print(json.dumps(results if options.name == "all" else results[options.name]))
 
 
-def _run(name: str, quick: bool, quiet: bool, *size: str) -> dict[str, Any]:
-    result: dict[str, Any] = importlib.import_module(f"benchmarks.{MODULES[name]}").run(quick, *size)
+def _run(name: str, quick: bool, quiet: bool, *size: str, **other: str) -> dict[str, Any]:
+    result: dict[str, Any] = importlib.import_module(f"benchmarks.{MODULES[name]}").run(quick, *size, **other)
     if not quiet:
         print(f"── {name}{' (quick)' if quick else ''}")
         for figure, value in result["figures"].items():

@@ -59,13 +59,13 @@ def _measure(batches: list[pa.Array], rounds: int, compress: bool) -> dict[str, 
         for _ in range(rounds):
             for batch in batches:
                 queue.append_batch(batch)
-        size = sum(queue.prepare()["files"].values())
+        size = sum(queue.prepare()()["files"].values())
         queue.committed()
         middle = time.process_time()
         popped = 0
         while taken := len(queue.pop_batch(_BATCH)):
             popped += taken
-        queue.prepare()
+        queue.prepare()()
         queue.committed()
         end = time.process_time()
         wall = time.perf_counter() - wall

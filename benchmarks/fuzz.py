@@ -1,8 +1,9 @@
-"""Inputs that nobody means well with: pages, HTTP messages, robots.txt, answers of name servers, files of jobs.
+"""Inputs that nobody means well with: pages, HTTP messages, robots.txt, answers of name servers, links, files of jobs.
 
 Each fuzzer of tests/fuzz changes real data, where it is at hand, or samples of its own, and makes some from scratch; it
 runs for a minute in a process of its own, whose memory is bounded, so that a crash or a request for gigabytes is seen
-too. Nothing but the project's own errors may come of it, and no input may take more CPU time than its bytes allow: a page
+too. Nothing but the project's own errors may come of it (links by
+kernels and one by one are compared), and no input may take more CPU time than its bytes allow: a page
 50 ms a megabyte and 20 ms more. Every failure is printed with the command that repeats it.
 """
 

@@ -95,7 +95,7 @@ def _reader(options: list[str]) -> Callable[[bytes, str | None], None]:
         sniff(content_type, body)
         page = reader.read(body, content_type, _URL)
         maker = LinkMaker(settings, [_URL])
-        links = maker.links(page.links, page.base, row, page.requisites)
+        links = maker.links(page.hrefs, page.base, row, page.requisites)
         maker.anchors(page.anchors or {}, page.base)
         maker.batch(links)
 

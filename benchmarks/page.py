@@ -1,7 +1,7 @@
 """Pages per CPU-second: links found, normalised, with keys and domains; ours beside other parsers, in one run.
 
 `synthetic`: pages of the synthetic web, about 25 KB and 60 links each, from parsing to a batch of URLs; the
-others get the same normalising and keys. `real`: the 130 pages of mozilla/readability where they are at hand,
+others get the same normalising and keys. `links`: µs a page of those for the links alone, by kernels and one by one. `real`: the 130 pages of mozilla/readability where they are at hand,
 links alone. `hostile`: pages made to be expensive, each in a process of its own: CPU seconds and the peak of
 memory above the start.
 """
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from barkspider.core.records import UrlRow
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.links import Links as Found
 from barkspider.lab.synthweb import Web, WebSpec
-from barkspider.page import NearDuplicates, PageReader, simhash
+from barkspider.page import Hrefs, NearDuplicates, PageReader, simhash
 
 _HARVEST = 80  # pages, as in a fast crawl
 _REAL = Path(__file__).parents[2] / "shared" / "data" / "html" / "real-pages.zip"
@@ -33,7 +33,7 @@ _TYPE = "text/html; charset=utf-8"
 _TAGS = ("a", "area", "link", "iframe", "frame")
 _PEERS = ("turbohtml", "resiliparse", "selectolax", "lxml")
 
-Links = Callable[[bytes, str], tuple[list[str], str]]
+Links = Callable[[bytes, str], tuple[Hrefs | list[str], str]]
 Pages = list[tuple[str, bytes]]
 
 
@@ -56,7 +56,7 @@ def run(quick: bool) -> dict[str, Any]:
     for name in finders:
         figures[f"{name}_synthetic_pages_per_s"] = round(len(synthetic) / best[f"{name}_synthetic"])
         figures[f"{name}_real_MB_per_s"] = round(megabytes / best[f"{name}_real"]) if real else None
-    figures |= _text_figures(real or synthetic)
+    figures |= _link_figures(synthetic, rounds) | _text_figures(real or synthetic)
     hostile = {name: _hostile(name) for name in _HOSTILE}
     for name, (seconds, mebibytes) in hostile.items():
         figures[f"hostile_{name}"] = f"{seconds:.2f} s, {mebibytes:.0f} MiB"
@@ -123,6 +123,7 @@ def _whole(links: Links, pages: Pages) -> float:
     before = time.process_time()
     for number, ((url, body), row) in enumerate(zip(pages, rows, strict=True), 1):
         hrefs, base = links(body, url)
+        hrefs = hrefs if isinstance(hrefs, Hrefs) else Hrefs.of(hrefs)
         harvest += maker.links(hrefs, base, row)
         if number % _HARVEST == 0 or number == len(pages):
             found += len(maker.batch(harvest))
@@ -134,7 +135,7 @@ def _whole(links: Links, pages: Pages) -> float:
 
 def _alone(links: Links, pages: Pages) -> float:
     before = time.process_time()
-    found = sum(len(links(body, url)[0]) for url, body in pages)
+    found = sum(len(hrefs) for hrefs, _ in (links(body, url) for url, body in pages))
     seconds = time.process_time() - before
     assert found > 10 * len(pages)
     return seconds
@@ -143,9 +144,9 @@ def _alone(links: Links, pages: Pages) -> float:
 def _barkspider() -> Links:
     reader = PageReader(load_settings().page)
 
-    def links(body: bytes, url: str) -> tuple[list[str], str]:
+    def links(body: bytes, url: str) -> tuple[Hrefs, str]:
         page = reader.read(body, _TYPE, url)
-        return page.links, page.base
+        return page.hrefs, page.base
 
     return links
 
@@ -161,7 +162,7 @@ def _peer(name: str) -> Links | None:
         }[name]()
     except ImportError:
         return None
-    return lambda body, url: (list(dict.fromkeys(find(body))), url)
+    return lambda body, url: ([link for link in dict.fromkeys(find(body)) if "\n" not in link], url)
 
 
 def _turbohtml() -> Callable[[bytes], list[str]]:
@@ -210,6 +211,26 @@ def _resiliparse() -> Callable[[bytes], list[str]]:
         return [target for target in targets if target]
 
     return find
+
+
+def _link_figures(pages: Pages, rounds: int) -> dict[str, Any]:
+    """From the links of pages whose hosts are known to rows, by kernels and by a parser for each."""
+    maker = LinkMaker(load_settings(options=["scope.level=web", "seed=1"]), [pages[0][0]])
+    reader = PageReader(load_settings().page)
+    read = [reader.read(body, _TYPE, url) for url, body in pages]
+    rows = [UrlRow(1, 2, 3, 0, 0, 0, 0, url.encode()) for url, _ in pages]
+    ways: dict[str, Sequence[Hrefs | list[str]]] = {
+        "kernels": [page.hrefs for page in read],
+        "parser": [page.links for page in read],
+    }
+    best: dict[str, float] = {}
+    for _ in range(rounds):
+        for name, links in ways.items():
+            before = time.process_time()
+            for hrefs, page, row in zip(links, read, rows, strict=True):
+                maker.links(hrefs, page.base, row)
+            _note(best, name, time.process_time() - before)
+    return {f"links_by_{name}_us_per_page": round(1e6 * best[name] / len(pages), 1) for name in best}
 
 
 def _text_figures(pages: Pages) -> dict[str, Any]:

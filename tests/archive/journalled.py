@@ -25,9 +25,10 @@ from barkspider.archive import (
     warc_files,
 )
 from barkspider.archive.cdxj import index_lines, index_name
-from barkspider.archive.notes import schema_of
+from barkspider.archive.notes import located, schema_of
 from barkspider.archive.reader import warc_number
 from barkspider.core.batch import NO_URLS, UrlBatch
+from barkspider.core.events import Prepared
 from barkspider.core.load import replace
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
@@ -64,7 +65,7 @@ def describe(
         texts = {url.decode(): text for url, text in zip(facts.links, anchors or (), strict=False) if text}
         linking = archive.describe_links(row, facts.links, anchors=texts)
         if linking is not None:
-            notes.append(Note(linking.table, linking.row | {"first": 0, "count": len(facts.links)}))
+            notes.append(located(linking, 0, len(facts.links)))
     return notes
 
 
@@ -76,8 +77,9 @@ class Applied:
     def __init__(self, count: int = 0) -> None:
         self.count = count
 
-    def prepare(self) -> dict[str, Any]:
-        return {"count": self.count}
+    def prepare(self) -> Prepared:
+        state = {"count": self.count}
+        return lambda: state
 
     def committed(self) -> None:
         return
@@ -146,7 +148,7 @@ class Crawl:
     def check(self) -> None:
         """Tables have every applied row once, WARC files are whole and hold what the journal says, no more."""
         env, folder = self.env, self.archive_folder
-        self.archive.prepare()
+        self.archive.prepare()()
         expected = [row for entry in self.journal[: self.applied.count] for row in entry.rows]
         for table in TABLES:
             column = "target_url" if table == "links" else "url"

@@ -131,13 +131,13 @@ def test_rows_wait_for_their_notes_to_come_back_and_may_come_from_another_writer
     row = UrlRow(2**64 - 1, 1, 1, 0, 0, 0, 0, url.encode(), parent=2**63)
     notes = describe(archive, row, fetched, "ok", facts, anchors=[None, "C’s \ud800"])
     file, offset, length = (
-        notes[0].row[f"warc_{name}"] for name in ("filename", "record_offset", "record_length")
+        notes[0].value(f"warc_{name}") for name in ("filename", "record_offset", "record_length")
     )
     assert archive.places() == {"pages": (file, offset + length), "robots": ("", 0)}
-    assert archive.prepare()["tables"] == dict.fromkeys(("pages", "robots", "errors", "links"), -1)
+    assert archive.prepare()()["tables"] == dict.fromkeys(("pages", "robots", "errors", "links"), -1)
     written = {name: encode_batch(batch) for name, batch in batches_of(notes).items()}
     other.add({name: decode_batch(data, schema_of(name)) for name, data in written.items()}, links)
-    assert other.prepare()["tables"] == {"pages": 0, "robots": -1, "errors": -1, "links": 0}
+    assert other.prepare()()["tables"] == {"pages": 0, "robots": -1, "errors": -1, "links": 0}
     (page,) = open_table(Env(), tmp_path / "two", "pages").read().to_pylist()
     assert (page["key"], page["parent"], page["title"]) == (2**64 - 1, 2**63, 'half ?, "ü" \x00')
     found = open_table(Env(), tmp_path / "two", "links").read().to_pylist()
@@ -234,6 +234,20 @@ def test_metadata_says_what_led_to_a_page(tmp_path: Path, flags: Flag, way: byte
     assert metadata.block.startswith(b"hopsFromSeed: " + way + b"\r\n")
 
 
+def test_what_could_not_be_synced_ends_all_writing() -> None:
+    env = FaultyEnv()
+    env.make_folder(Path("/a"))
+    archive = open_archive(Path("/a"), env, sync_interval="10s", duplicates=False)
+    keep(archive, "http://a.com/", b"1")
+    archive.tick(0.0)
+    env.kinds["sync"] = "EIO"
+    archive.tick(10.0)
+    archive._pool.submit(int).result()
+    env.kinds.clear()
+    with pytest.raises(StorageError, match="cannot sync"):
+        archive.flush()
+
+
 def test_what_is_due_is_synced_and_written(tmp_path: Path) -> None:
     env = FaultyEnv()
     env.make_folder(Path("/a"))
@@ -245,10 +259,11 @@ def test_what_is_due_is_synced_and_written(tmp_path: Path) -> None:
 
     for now, expected in ((100.0, 0), (109.0, 0), (110.0, 1), (119.0, 1), (125.0, 2)):
         archive.tick(now)
+        archive._pool.submit(int).result()  # the thread has done all before
         assert syncs() == expected
     assert open_table(env, Path("/a"), "pages").parts() == []
     archive.tick(160.0)
-    archive.prepare()
+    archive.prepare()()
     assert open_table(env, Path("/a"), "pages").read()["url"].to_pylist() == ["http://a.com/"]
     never = open_archive(Path("/b"), env, sync_interval="0s")
     env.make_folder(Path("/b"))
@@ -319,7 +334,7 @@ def test_duplicates_are_all_found_whatever_the_batches(bodies: list[int], step: 
                 if body in first:
                     expected[row.key] = first[body]
                 first.setdefault(body, row.key)
-            archive.prepare()
+            archive.prepare()()
             find_duplicates(Env(), folder)
         pages = ask(Env(), folder, "SELECT key, duplicate_of FROM pages").to_pylist()
         assert {row["key"]: row["duplicate_of"] for row in pages if row["duplicate_of"]} == expected
@@ -338,7 +353,8 @@ def test_a_page_that_is_sent_in_another_way_is_the_same_page(tmp_path: Path) -> 
         url = f"http://a.example/{number}"
         fetched = Fetched(url, "192.0.2.1", b"GET /", b"HTTP/1.1 200 OK\r\n" + rest, "", NOW + number, 0.25)
         row = UrlRow(KEYS.of(url), 1, 1, 0, 0, 0, 0, url.encode())
-        archive.add(batches_of(describe(archive, row, fetched, "ok", Facts(body=body))), links_to())
+        facts = Facts(sha1=sha1(body).digest() if number else b"")
+        archive.add(batches_of(describe(archive, row, fetched, "ok", facts)), links_to())
     archive.close()
     pages = open_table(Env(), tmp_path, "pages").read()
     assert len(set(pages["content_digest"].to_pylist())) == 3
@@ -354,7 +370,7 @@ def test_duplicates_survive_a_crash_before_their_commit(
 ) -> None:
     archive = open_archive(tmp_path, duplicates=False, recent_digests=0)
     keys = [keep(archive, f"http://a.com/{number}", b"same", number=number).key for number in range(3)]
-    archive.prepare()
+    archive.prepare()()
 
     def crash(_: Store) -> None:
         raise StorageError("power loss")
@@ -386,7 +402,7 @@ def test_a_reader_beside_a_writer_sees_every_row_once(
     try:
         for number in range(24):
             keep(archive, f"http://a.com/{number}", b"1", number=number)
-            archive.prepare()
+            archive.prepare()()
             archive.committed()
     finally:
         done.set()

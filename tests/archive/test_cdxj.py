@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barkspider.archive import WarcWriter, surt
+from barkspider.archive import WarcWriter
 from barkspider.archive.captures import captures
 from barkspider.archive.cdxj import INDEX, Lines, index_name, look_up, merge, parse_line
+from barkspider.archive.surt import surt
 from barkspider.core.settings import Archive
 from barkspider.storage.env import Env
 from barkspider.url import parse

@@ -123,12 +123,12 @@ def test_only_committed_files_are_merged_while_the_crawl_runs(tmp_path: Path) ->
     for number in range(3):
         crawl.page(number)
         crawl.apply()
-        crawl.archive.prepare()
+        crawl.archive.prepare()()
     assert [part.name for part in table.parts()] == [f"00000{n}-00000{n}.parquet" for n in range(3)]
     crawl.store.commit()
     crawl.page(3)
     crawl.apply()
-    crawl.archive.prepare()
+    crawl.archive.prepare()()
     assert [part.name for part in table.parts()] == ["000000-000002.parquet", "000003-000003.parquet"]
     again = Crawl(Env(), tmp_path, crawl.journal, **SMALL)
     assert [part.name for part in table.parts()] == ["000000-000002.parquet"]

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from barkspider import crawl, load_settings, open_job
-from barkspider.archive import WarcWriter, surt
+from barkspider.archive import WarcWriter
 from barkspider.archive.cdxj import merge
+from barkspider.archive.surt import surt
 from barkspider.core.settings import Archive
 from barkspider.storage.env import Env
 from tests.archive.replaying import serve

@@ -75,7 +75,7 @@ def test_a_job_that_is_being_written_can_be_read(tmp_path: Path) -> None:
     assert len(list(job.pages())) == 5
     assert job.page("http://b.example/").markup == BODY  # a revisit, its original in the same open file
     assert job.query("SELECT count(*) AS n FROM pages").to_pylist() == [{"n": 0}]
-    archive.prepare()
+    archive.prepare()()
     assert job.query("SELECT count(*) AS n FROM pages").to_pylist() == [{"n": 5}]
     # The process dies in the middle of a record.
     (warc,) = (tmp_path / "running" / "archive").glob("pages-*.open")

@@ -135,7 +135,7 @@ def test_whatever_operation_fails_the_rows_before_it_stay() -> None:
 
 def batch(*values: tuple[int, str | None]) -> pa.RecordBatch:
     """Rows of `SCHEMA`."""
-    return as_batch(SCHEMA, [dict(zip(SCHEMA.names, row, strict=True)) for row in values])
+    return as_batch(pa.struct(list(SCHEMA)), values)
 
 
 def test_rows_wait_for_each_other_but_not_too_long(tmp_path: Path) -> None:
@@ -244,8 +244,8 @@ def test_links_get_the_domains_of_both_ends(tmp_path: Path) -> None:
         buffer = LinkBuffer(table, pool, 100_000, 60.0, domain_of, Keys(7))
         # A page whose links count, but not for the table, lies between the two.
         harvest = UrlBatch.join([links, links.slice(0, 1), links.slice(1, 2)])
-        buffer.add_links(as_batch(LINKING_SCHEMA, linking), harvest)
-        buffer.add_links(as_batch(LINKING_SCHEMA, linking[1:2]), UrlBatch.of([]))
+        buffer.add(as_batch(pa.struct(list(LINKING_SCHEMA)), linking), harvest)
+        buffer.add(as_batch(pa.struct(list(LINKING_SCHEMA)), linking[1:2]), UrlBatch.of([]))
         buffer.write()
         buffer.wait()
     found = [tuple(row.values()) for row in table.read().to_pylist()]

@@ -196,7 +196,7 @@ def test_files_roll_over_and_lose_their_ending(tmp_path: Path) -> None:
 def test_nothing_written_leaves_no_file(tmp_path: Path) -> None:
     writer = writer_in(tmp_path)
     writer.flush()
-    writer.sync()
+    writer.syncing()()
     writer.close()
     assert list(tmp_path.iterdir()) == []
 

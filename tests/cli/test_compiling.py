@@ -64,7 +64,7 @@ def test_a_terminal_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize(
     ("command", "module"),
-    [("crawl", ["barkspider.page"]), ("demo", ["barkspider.lab.synthweb"]), ("query", [])],
+    [("crawl", ["barkspider.page"]), ("demo", ["barkspider.lab.synthweb"]), ("verify", [])],
 )
 def test_a_second_process_compiles_what_comes_last(
     command: str, module: list[str], monkeypatch: pytest.MonkeyPatch
@@ -92,10 +92,12 @@ def test_the_second_process_ends_with_the_first(tmp_path: Path) -> None:
 
 
 def test_a_log_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert compile_two(monkeypatch, io.StringIO(), "query", "job").count("\n") == 1
+    assert compile_two(monkeypatch, io.StringIO(), "verify", "job").count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [(), ("--version",), ("status", "job"), ("crawl", "--help")])
+@pytest.mark.parametrize(
+    "arguments", [(), ("--version",), ("status", "job"), ("query", "job"), ("crawl", "--help")]
+)
 def test_commands_without_kernels_do_not_wait_for_the_compiler(
     arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

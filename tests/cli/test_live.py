@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from barkspider.cli.papers_live import ALONE, trial
+from barkspider.cli.papers_live import ALONE, irlbot_table, trial
 from barkspider.core.errors import UsageError
 from barkspider.lab.simulate.farms import FarmSpec, make_web
 from barkspider.lab.simulate.order import Strategy
@@ -36,7 +36,13 @@ def test_a_live_crawl_of_a_graph_is_the_simulated_one(named: bool) -> None:
             simulated, live = tried.simulate(strategy), tried.crawl(strategy, ALONE)
             assert live.pages == len(simulated.order)
             assert live.largest == simulated.largest
+            assert tried.crawl(strategy, {**ALONE, "sydney.seen": "disk"}) == live
         assert live.pages < tried.reach
+        if named:
+            table = irlbot_table(tried)
+            cells = {name: cells[0] for name, cells in table.rows}
+            assert [*cells] == ["α of URLseen", "λ of BEAST, bytes a page", "p, unique of the links"]
+            assert all(cell is not None and min(cell.value, cell.ours) > 0 for cell in cells.values())
 
 
 def test_pages_are_at_their_urls_or_at_their_numbers() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from barkspider.engine.checkpointer import Checkpointer
 from barkspider.engine.loop import Crawl
 from barkspider.storage.calls import Calls
 
@@ -33,28 +34,34 @@ class Phase:
     def follow(self) -> None:
         """In the crawl's process: keep it right from now on. All before the loop is recovery."""
         self.set("recovery")
-        init, commit, close = Crawl.__init__, Crawl._commit, Crawl._close
+        init, close = Crawl.__init__, Crawl._close
+        begin, end = Checkpointer._begin, Checkpointer._end
 
         def followed_init(crawl: Crawl, *given: Any) -> None:
             init(crawl, *given)
             self.set("crawling")
 
-        def followed_commit(crawl: Crawl) -> None:
-            before = self.get()
-            self.set("checkpoint" if before == "crawling" else before)
-            commit(crawl)
-            self.set(before)
+        def followed_begin(checkpointer: Checkpointer) -> Callable[[], None]:
+            if self.get() == "crawling":
+                self.set("checkpoint")  # and the crawl goes on meanwhile
+            return begin(checkpointer)
+
+        def followed_end(checkpointer: Checkpointer, *given: Any) -> None:
+            end(checkpointer, *given)
+            if self.get() == "checkpoint":
+                self.set("crawling")
 
         async def followed_close(crawl: Crawl) -> None:
             self.set("closing")
             await close(crawl)
 
-        for name, followed in (
-            ("__init__", followed_init),
-            ("_commit", followed_commit),
-            ("_close", followed_close),
+        for kind, name, followed in (
+            (Crawl, "__init__", followed_init),
+            (Checkpointer, "_begin", followed_begin),
+            (Checkpointer, "_end", followed_end),
+            (Crawl, "_close", followed_close),
         ):
-            setattr(Crawl, name, followed)
+            setattr(kind, name, followed)
 
     def die_at(self, phase: str, operation: int) -> None:
         """In the crawl's process: end at so many system calls of a phase that change the disk, in the midst of a write."""

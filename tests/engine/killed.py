@@ -222,10 +222,12 @@ def _plan(order: dict[str, Any], random: Random, kills: int) -> tuple[float, tup
 
 
 def _options(served: RunningWeb, order: dict[str, Any]) -> list[str]:
+    frontier, _, seen = order["frontier"].partition("-")
     return [
         *(f"{name}={value}" for name, value in served.settings().items()),
         "scope.level=web",
-        f"frontier={order['frontier']}",
+        f"frontier={frontier}",
+        f"sydney.seen={seen or 'memory'}",
         f"seed={order['seed']}",
         "budget.base=3",
         f"politeness.host_delay={order['host_delay'] * 1000:g}ms",

@@ -80,6 +80,11 @@ def test_exactly_the_reachable_and_allowed_pages_are_fetched(
     assert run.statistics.pages == len(truth)
     assert run.statistics.stopped_by == "done"
     assert run.statistics.failed == {}
+    phases = run.statistics.phases
+    assert all(
+        phases[name] > 0 for name in ("sockets", "read", "links", "warc", "journal", "frontier", "close")
+    )
+    assert sum(phases.values()) <= run.statistics.cpu_seconds + 0.001  # to which they are rounded
 
 
 @pytest.mark.parametrize("name", FRONTIERS)

@@ -7,6 +7,7 @@ import struct
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -106,7 +107,7 @@ def test_links_of_a_harvest_are_one_batch_and_each_page_has_its_own() -> None:
     for number, each in enumerate(asked):
         base = each.row.url.decode()
         links = maker.links([f"/{count}" for count in range(number)], base, each.row) if number else None
-        notes = [Note(LINKING, {"source": each.row.key, "source_domain": "x", "anchors": None})]
+        notes = [Note(LINKING, (each.row.key, "x", 0, 0, None, None, None))]
         reaped.append(Reaped(PageFetched(each, 200), links, notes if links is not None else []))
     reaped.append(Reaped(PageFetched(asked[0], 0), None, [error_note(5.0, "page", "reset", "a.example")]))
     harvest = Harvest.of(3.0, reaped, maker, PLACES, {})
@@ -155,7 +156,7 @@ def test_columns_that_an_older_version_did_not_write_are_null() -> None:
     assert from_rows(decode_batch(encode_batch(older), SCHEMA), UrlBatch.of([])) == [
         RobotsFetched(asked, 200)
     ]
-    linking = as_batch(LINKING_SCHEMA, [{"source": 7, "outside": ["http://b.example/"]}])
+    linking = as_batch(pa.struct(list(LINKING_SCHEMA)), [{"source": 7, "outside": ["http://b.example/"]}])
     for table, batch in (
         (LINKING, linking),
         ("errors", batches_of([error_note(5.0, "page", "x", "h")])["errors"]),

@@ -20,7 +20,7 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize("frontier", ["irlbot", "sydney"])
+@pytest.mark.parametrize("frontier", ["irlbot", "sydney", "sydney-disk"])
 def test_a_crawl_that_is_killed_loses_nothing_and_repeats_nothing(tmp_path: Path, frontier: str) -> None:
     """With busy and slow servers, and redirects that normalising would lose."""
     found = run({**DEFAULTS, **SMALL, "frontier": frontier, "seed": 3}, tmp_path)

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import threading
 from collections.abc import Callable
+from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,11 @@ import zstandard
 
 from barkspider import Statistics, crawl, load_settings
 from barkspider.archive import open_table
+from barkspider.archive.records import base_32
 from barkspider.core.events import RobotsFetched
 from barkspider.core.settings import Fetch
 from barkspider.engine import ledger
-from barkspider.engine.contents import LARGE, Contents
+from barkspider.engine.contents import LARGE, Content, Contents
 from barkspider.engine.harvest import Harvest
 from barkspider.fetch import Exchange, Response
 from barkspider.page import Page, PageReader
@@ -63,6 +65,48 @@ def test_a_page_that_unpacks_to_much_is_read_in_a_thread(
     assert (found.pages, row(tmp_path, "/")["title"], row(tmp_path, "/")["links"]) == (3, "t", 2)
 
 
+@pytest.mark.parametrize("cores", [1, 3])
+def test_pages_are_read_in_threads_where_there_are_cores_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: int
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(cores)))
+    threads: dict[str, str] = {}
+    read: Callable[..., Page] = PageReader.read
+
+    def note(reader: PageReader, body: bytes, kind: str | None, url: str, *more: Any) -> Page:
+        threads[url.rpartition("/")[2]] = threading.current_thread().name
+        return read(reader, body, kind, url, *more)
+
+    monkeypatch.setattr(PageReader, "read", note)
+    names = [f"p{number}" for number in range(30)]
+    text = "".join(f"<a href=/{name}>{name}</a>" for name in names) + "<p>words</p>" * 2_000
+    pages: dict[str, Answer | str] = {"/": "".join(f"<a href=/{name}>" for name in names)}
+    pages |= {f"/{name}": f"<title>{name}</title>{text}" for name in names}
+    found, asked = crawled(tmp_path, pages)
+    assert (found.pages, len(asked), found.failed) == (31, 32, {})
+    here = threading.current_thread().name
+    assert threads.pop("") == here
+    assert all((thread == here) == (cores == 1) for thread in threads.values())
+    for name in names:
+        told = row(tmp_path, f"/{name}")
+        assert (told["title"], told["links"]) == (name, 30)
+        assert told["content_decoded_digest"] == base_32(
+            sha1(f"<title>{name}</title>{text}".encode()).digest()
+        )
+
+
+def test_what_fails_in_a_thread_ends_as_any_other_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> Page:
+        raise ValueError(threading.current_thread().name)
+
+    monkeypatch.setattr(PageReader, "read", fail)
+    found, _ = crawled(tmp_path, {"/": Answer(gzip.compress(_PAGE), headers=_GZIP)})
+    assert found.failed == {"internal_error": 1}
+    assert "ValueError: pages" in (tmp_path / "job" / "log.jsonl").read_text()
+
+
 def test_a_page_is_the_same_wherever_it_is_read() -> None:
     response = Response(
         "http://a.example/",
@@ -76,8 +120,11 @@ def test_a_page_is_the_same_wherever_it_is_read() -> None:
     async def both() -> None:
         settings = load_settings(options=["page.keep_words=words", "limits.site_duplicates=3", "seed=1"])
         contents = Contents(settings)
-        here, aside = contents.read(response), await contents.read_aside(response)
+        read: asyncio.Future[Content | Exception] = asyncio.get_running_loop().create_future()
+        contents.read_aside(response, read.set_result)
+        here, aside = contents.read(response), await read
         contents.close()
+        assert not isinstance(aside, Exception)
         assert here[:-1] == aside[:-1]
         assert here.text() == aside.text()
         assert (here.page.links, here.decoded, here.digest != 0) == (["/first", "/last"], True, True)

@@ -32,4 +32,4 @@ def test_a_url_carries_whether_a_page_under_the_wanted_domains_links_to_it() -> 
     made = maker.redirect("http://b.example/4", row)
     assert made is not None
     assert made[0].flags & Flag.LINKED
-    assert not maker.links(["/x"], "http://b.example/", row)[0].flags & Flag.LINKED
+    assert not maker.links(["/x"], "http://b.example/", row)[0].urls.flags[0] & Flag.LINKED

@@ -20,7 +20,7 @@ def make_frontier(folder: Path, **changes: Any) -> Driver:
         "frontier": "sydney",
         **{name.replace("__", "."): value for name, value in changes.items()},
     }
-    return open_frontier(load_settings(overrides=names), Env(), folder)
+    return open_frontier(load_settings(overrides=names), Env(), folder, background=False)
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from barkspider.core.events import (
 from barkspider.core.load import load_settings
 from barkspider.core.records import Flag
 from barkspider.frontier import Driver, open_frontier
-from barkspider.frontier.gate import Gate
+from barkspider.frontier.gate import Gate, Saved
 from barkspider.frontier.memory import Memory
 from barkspider.frontier.source import Found, Source
 from barkspider.storage.env import Env
@@ -62,8 +62,9 @@ class Plain:
     def waiting(self) -> bool:
         return False
 
-    def save(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        return {}, {"plain": np.array(sorted(self.seen), np.uint64)}
+    def save(self) -> Saved:
+        plain = np.array(sorted(self.seen), np.uint64)
+        return lambda: ({}, {"plain": plain})
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
         self.seen = set(np.frombuffer(arrays["plain"], np.uint64).tolist())
@@ -243,14 +244,14 @@ def test_pages_to_be_fetched_again_pass_by_the_source(tmp_path: Path) -> None:
     driver.close()
 
 
-@pytest.mark.parametrize("kind", ["irlbot", "sydney"])
-def test_the_settings_choose_the_source(tmp_path: Path, kind: str) -> None:
-    settings = load_settings(overrides={"seed": 1, "memory": "64MB", "frontier": kind})
+@pytest.mark.parametrize(("kind", "seen"), [("irlbot", "memory"), ("sydney", "memory"), ("sydney", "disk")])
+def test_the_settings_choose_the_source(tmp_path: Path, kind: str, seen: str) -> None:
+    settings = load_settings(overrides={"seed": 1, "memory": "64MB", "frontier": kind, "sydney.seen": seen})
     frontier = open_frontier(settings, Env(), tmp_path, background=False)
     names = [structure.name for structure in frontier.structures()]
     frontier.close()
     assert names[:2] == ["frontier", "queues/Q_W"]  # what is put off goes to Q_W before it is committed
-    assert ("queues/S" in names, "seen" in names) == (kind == "sydney", kind == "irlbot")
+    assert ("queues/S" in names, "seen" in names) == (kind == "sydney", kind == "irlbot" or seen == "disk")
 
 
 def test_a_driver_that_is_held_or_paused_gives_out_nothing(tmp_path: Path) -> None:

@@ -30,14 +30,17 @@ from tests.frontier import falling
 from tests.frontier.virtual import Failure, VirtualWeb, batch, random_web
 
 Start = Callable[[Store, float | None], Driver]
-FRONTIERS = ("irlbot", "sydney")
+FRONTIERS = ("irlbot", "sydney", "sydney-disk")
 SETTINGS = {"seed": 1, "memory": "64MB"}  # buffers are made anew after each kill
 
 
 def starter(kind: str, settings: Settings, folder: Path) -> Start:
+    name, _, seen = kind.partition("-")
+    sydney = replace(settings.sydney, seen=seen or "memory")
+
     def start(store: Store, resumed: float | None) -> Driver:
         frontier = open_frontier(
-            replace(settings, frontier=kind),
+            replace(settings, frontier=name, sydney=sydney),
             Env(),
             folder,
             state=store.state,

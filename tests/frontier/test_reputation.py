@@ -233,7 +233,7 @@ def test_a_ranking_is_in_force_when_all_of_it_is_handed_over_and_made_again_afte
     graph.append(*np.array(chain(9), np.uint64).T)
     graph.follow(take, wait=False)
     assert (given_, graph.in_force) == ([1, 2, 3, 4], False)
-    state = graph.prepare()
+    state = graph.prepare()()
     env.sync_folder(FOLDER / "star" / "graph")
     graph = Reputation(
         env.crash("drop", Random(1)), FOLDER, memory=1 << 16, first=9, background=False, state=state

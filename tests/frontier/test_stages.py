@@ -14,11 +14,13 @@ from barkspider.core.batch import UrlBatch
 from barkspider.core.load import load_settings
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Budget
+from barkspider.frontier import stages as disk
 from barkspider.frontier.budget.beast import Beast
 from barkspider.frontier.budget.seen import Seen
 from barkspider.frontier.budget.star import Star
 from barkspider.frontier.stages import Space
 from barkspider.storage.drum.sizing import Sizing
+from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
 from tests.storage.faulty import FaultyEnv
 
@@ -134,3 +136,21 @@ def test_the_drums_of_a_job_share_its_disk_space_two_generations_of_each_at_a_ti
     env.room = 4 * 10**9
     assert given() == pytest.approx(4 * quarter)
     assert quarter == pytest.approx(10**9 / 4 * 8 / 13 / 2)
+
+
+def test_fetchers_that_are_idle_wait_neither_for_a_batch_nor_for_a_merge_that_ended_unnoticed(
+    tmp_path: Path,
+) -> None:
+    stages = disk.Stages(load_settings(options=["memory=64MB"]), Env(), tmp_path)
+    stages.permits.check(UrlBatch.from_rows([row(1)]))
+    assert stages.hurry(1.0)
+    stages.permits.structures[1]._thread.join()
+    assert not stages.permits.undecided
+    assert stages.hurry(2.0)  # it is to be looked at: nothing else would call us
+    assert sum(map(len, stages.permits.permitted(3.0))) == 0
+    assert stages.permits.undecided  # whether it has to be asked
+    assert stages.hurry(3.5, patience=3.0)  # there is enough to do meanwhile
+    assert not stages.permits.merging
+    stages.hurry(4.5, patience=3.0)
+    assert stages.permits.merging
+    stages.close()

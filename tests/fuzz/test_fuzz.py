@@ -7,7 +7,7 @@ import pytest
 from tests.fuzz.fuzzers import FUZZERS
 from tests.fuzz.fuzzing import Found, Fuzzer, play
 
-ROUNDS = {"pages": 40, "texts": 20, "http": 200, "robots": 100, "dns": 30, "jobs": 6}
+ROUNDS = {"pages": 40, "texts": 20, "http": 200, "robots": 100, "dns": 30, "links": 50, "jobs": 6}
 
 
 @pytest.mark.parametrize("name", FUZZERS)

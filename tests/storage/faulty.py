@@ -237,6 +237,12 @@ class FaultyCalls(Calls):
             self._open[self._next_descriptor] = (file, path)
             return self._next_descriptor
 
+    def duplicate(self, descriptor: int) -> int:
+        with self._lock:
+            self._next_descriptor += 1
+            self._open[self._next_descriptor] = self._open[descriptor]
+            return self._next_descriptor
+
     def close(self, descriptor: int) -> None:
         with self._lock:
             self._locked.discard(self._open.pop(descriptor)[0])

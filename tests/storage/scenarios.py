@@ -109,8 +109,14 @@ def work(
         if step % 4 == 3:
             began = len(env.operations)
             moments.append(Moment(began, _NEVER, model.copy()))
-            opened.store.commit()
+            write = opened.store.prepare()
+            if random.random() < 0.7:  # as when another thread writes, and the owner goes on
+                _change(opened, model, random)
+            write()
             moments[-1] = moments[-1]._replace(ended=len(env.operations))
+            if random.random() < 0.3:
+                _change(opened, model, random)
+            opened.store.committed()
         if random.random() < 0.1:
             opened.close()
             opened, model = Opened(env, background), moments[-1].content.copy()

@@ -12,6 +12,7 @@ import pytest
 from barkspider.core.errors import StorageError
 from barkspider.model import irlbot
 from barkspider.model.irlbot import UrlStream
+from barkspider.storage.drum import sweep
 from barkspider.storage.drum.repository import CHECK, CHECK_UPDATE, UPDATE, Drum
 from barkspider.storage.drum.sizing import POINTER, Allowance, Sizing
 from barkspider.storage.env import Env
@@ -137,6 +138,29 @@ def test_merges_run_beside_and_a_commit_meanwhile_records_the_state_before() -> 
     assert len(pair.drum) == 225  # 200 keys, and the even ones from 200 to 248
 
 
+def test_small_buckets_taken_together_give_the_same_results_in_the_same_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = []
+    for together in (0, 2000, 1 << 18):
+        monkeypatch.setattr("barkspider.storage.drum.merge._SMALL", together)
+        drum = make(FaultyEnv(), aux=True, value=bytes, sizing=Sizing(16, 512, 4000, 1 << 40))
+        random, given = np.random.default_rng(1), []
+        for rows in (3, 400, 0, 90):
+            chosen = random.integers(0, 2**64, rows // 2 + 1, np.uint64)[
+                random.integers(0, rows // 2 + 1, rows)
+            ]
+            ops = random.choice([CHECK, UPDATE, CHECK_UPDATE], rows).astype(np.uint8)
+            texts = [b"%d" % number for number in range(rows)]
+            drum.feed(ops, chosen, texts, texts)
+            drum.merge()
+            given += results(drum)
+        found.append((given, [(known.tolist(), values.tolist()) for known, values in drum.items()]))  # type: ignore[union-attr]
+        drum.validate()
+    assert found[0] == found[1] == found[2]
+    assert len(found[0][0]) > 200
+
+
 @pytest.mark.parametrize("buckets", [1, 4, 64])
 def test_another_sizing_after_reopening(buckets: int) -> None:
     pair = Pair(FaultyEnv(), Config(buckets=16))
@@ -249,7 +273,7 @@ def test_damage_is_named() -> None:
     env = FaultyEnv()
     drum = make(env, aux=True, sizing=Sizing(1, 256, 1 << 20, 1 << 40))
     drum.feed(CHECK_UPDATE, keys(1, 2, 3), aux=[b"a", b"b", b"c"])
-    drum.prepare()
+    drum.prepare()()
     for ending in (".pairs", ".aux"):
         (name,) = (name for name in env.list(FOLDER / "drum") if name.endswith(ending))
         data = env.disk.data(env.disk.find(FOLDER / "drum" / name))
@@ -363,3 +387,21 @@ def test_counters_and_the_sizes_of_a_generation_go_on_after_a_reopening() -> Non
     assert again._generations()[0].sizing == sizing
     again.merge()
     assert (again.counters.merges, again.counters.rows_merged) == (4, 3002)
+
+
+def test_large_files_that_go_are_removed_in_a_thread_and_gone_when_it_is_closed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sweep, "_LARGE", 1)
+    store = Store.open(Env(), tmp_path)
+    drum = Drum(Env(), tmp_path, "drum")
+    store.add(drum)
+    for number in range(3):
+        drum.feed(CHECK_UPDATE, np.arange(number, number + 100, dtype=np.uint64))
+        drum.merge()
+        store.commit()
+        list(drum.results())
+    store.commit()
+    drum.close()
+    (known,) = tmp_path.glob("drum/*.known")
+    assert set(tmp_path.glob("drum/*")) == {known}

@@ -59,10 +59,16 @@ def work(env: FaultyEnv, seed: int, steps: int) -> list[Mark]:
         if action == "flush":
             journal.flush()
         elif action == "checkpoint":
-            journal.sync()
-            synced = journal.last
-            env.write_whole(APPLIED, str(journal.last).encode())
-            journal.checkpointed(journal.last)
+            last, sync = journal.last, journal.turn()
+            for _ in range(random.randint(0, 3)):  # while a thread does what follows
+                journal.append(record(journal.last + 1))
+            if random.random() < 0.5:
+                journal.flush()
+            sync()
+            env.write_whole(APPLIED, str(last).encode())
+            synced = last
+            journal.checkpointed(last)
+            journal.flush()
         else:
             journal.close()
             journal = opened(env)
@@ -100,9 +106,40 @@ def test_a_missing_sync_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
     env.make_folder(FOLDER.parent)
     journal = Journal(env, FOLDER, 0)
     journal.append(record(1))
-    journal.sync()
+    journal.turn()()
     with pytest.raises(AssertionError):
         check(env.crash("drop", random), 1)
+
+
+def turned(syncs: bool) -> FaultyEnv:
+    """Records 1 to 3 in one file, 4 and 5 in the next, begun before the first is safe; the power fails, and what was synced
+    is there with all that was written to the second."""
+    env = FaultyEnv()
+    journal = opened(env)
+    for _ in range(3):
+        journal.append(record(journal.last + 1))
+    sync = journal.turn()
+    for _ in range(2):
+        journal.append(record(journal.last + 1))
+    journal.flush()
+    if syncs:
+        sync()
+    (path,) = (path for path in journal_files(env, FOLDER) if "early" in path.name)
+    with env.append(path) as file:
+        file.sync()
+    env.sync_folder(FOLDER)
+    return env.crash("drop", Random(0))
+
+
+def test_a_file_that_was_begun_early_counts_only_if_the_one_before_it_is_whole() -> None:
+    env = turned(syncs=False)
+    assert RECOVERABLE in {fault.kind for fault in verify_journal(env, FOLDER, 0)}
+    journal = opened(env)
+    assert journal.last == 0
+    journal.append(record(1))
+    journal.close()
+    assert opened(env).last == 1
+    assert opened(turned(syncs=True)).last == 5
 
 
 def written(records: int) -> FaultyEnv:
@@ -202,6 +239,7 @@ def test_files_go_when_a_checkpoint_knows_all_their_records() -> None:
     journal = opened(env)
     for _ in range(3):
         journal.append(record(journal.last + 1))
+    journal.turn()
     journal.checkpointed(6)  # the last record of the second file is not known yet
     assert [path.stem for path in journal_files(env, FOLDER)] == [f"{5:016d}"]
     journal.checkpointed(7)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from barkspider.core.errors import StorageError
+from barkspider.core.events import Prepared
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import MANIFEST, Store
 from tests.storage.faulty import FaultyEnv
@@ -29,14 +30,19 @@ class Log:
     def write(self, data: bytes) -> None:
         self._file.write(data)
 
-    def prepare(self) -> dict[str, Any]:
-        self._file.sync()
+    def prepare(self) -> Prepared:
+        sync, size = self._file.syncing(), self._file.size
         self.number += 1
-        with self._env.append(self._folder / f"{self.number}") as file:
-            file.write(b"immutable")
-            file.sync()
-        names = {f"{self.name}/log": self._file.size, f"{self.name}/{self.number}": 9}
-        return {"number": self.number, "files": names}
+
+        def describe() -> dict[str, Any]:
+            sync()
+            with self._env.append(self._folder / f"{self.number}") as file:
+                file.write(b"immutable")
+                file.sync()
+            names = {f"{self.name}/log": size, f"{self.name}/{self.number}": 9}
+            return {"number": self.number, "files": names}
+
+        return describe
 
     def committed(self) -> None:
         self.committed_calls += 1
@@ -56,7 +62,7 @@ def test_recovery_returns_to_the_last_commit() -> None:
     log.write(b"kept")
     store.commit()
     log.write(b"lost")
-    log.prepare()  # a second immutable file that no manifest names
+    log.prepare()()  # a second immutable file that no manifest names
     again, log = opened(env)
     assert again.number == 1
     assert log.number == 1
@@ -69,7 +75,7 @@ def test_what_was_never_committed_is_removed() -> None:
     env = FaultyEnv()
     _, log = opened(env)
     log.write(b"lost")
-    log.prepare()
+    log.prepare()()
     store = Store.open(env, FOLDER)
     assert store.state("log") is None
     assert env.list(FOLDER / "log") == []
@@ -170,8 +176,8 @@ def test_a_manifest_reaches_nothing_outside_of_its_folder(tmp_path: Path, name: 
     class Hostile:
         name = "log"
 
-        def prepare(self) -> dict[str, Any]:
-            return {"files": {target: 0}}
+        def prepare(self) -> Prepared:
+            return lambda: {"files": {target: 0}}
 
         def committed(self) -> None:
             pass

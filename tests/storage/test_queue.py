@@ -71,7 +71,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(told=st.booleans())
     def commit(self, told: bool) -> None:
-        state = self.queue.prepare()
+        state = self.queue.prepare()()
         self.env.write_whole(MANIFEST, json.dumps(state).encode())
         self.safe = list(self.model)
         if told:  # or the process ends between the two
@@ -79,7 +79,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def prepare_in_vain(self) -> None:
-        self.queue.prepare()
+        self.queue.prepare()()
 
     @rule()
     def close_and_open(self) -> None:
@@ -189,7 +189,7 @@ def test_items_may_be_empty_or_huge(tmp_path: Path) -> None:
         ours.append(b"")
     ours.append(huge)
     ours.append_batch(pa.array([b"a", huge, b"b"]))
-    state = ours.prepare()
+    state = ours.prepare()()
     ours.committed()
     ours.close()
     ours = DiskQueue.open(Env(), tmp_path, "q", state)
@@ -219,12 +219,12 @@ def test_space_behind_the_reader_is_freed_at_once_or_with_the_next_commit(tmp_pa
         ours.pop()
     rest = len(files(tmp_path))
     assert rest < before
-    state = ours.prepare()
+    state = ours.prepare()()
     ours.committed()
     for _ in range(50):
         ours.pop()
     assert len(files(tmp_path)) >= rest, "a commit names them"
-    ours.prepare()
+    ours.prepare()()
     assert {f"q/{name}" for name in files(tmp_path)} >= set(state["files"]), "the commit may fail"
     ours.committed()
     assert len(files(tmp_path)) == 1
@@ -243,7 +243,7 @@ def committed(env: Env, folder: Path, items: int = 60) -> dict[str, Any]:
     ours = DiskQueue(env, folder, "q", block=100, segment=400)
     ours.append_batch(urls(items))
     ours.pop()
-    state = ours.prepare()
+    state = ours.prepare()()
     ours.committed()
     ours.close()
     return state
@@ -305,7 +305,7 @@ def test_after_a_failed_sync_only_the_last_commit_counts(kind: str) -> None:
     env.kinds[kind] = "EIO"
     for _ in range(2):
         with pytest.raises(StorageError, match="cannot sync"):
-            ours.prepare()
+            ours.prepare()()
         env.kinds.clear()
     ours = DiskQueue.open(env.crash("drop", Random(0)), FOLDER, "q", state)
     assert len(ours) == 59

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from barkspider.core.errors import StorageError
+from barkspider.core.events import Prepared
 from barkspider.storage.store.manifest import Store
 from barkspider.storage.store.snapshot import Snapshot, read_snapshot
 from barkspider.storage.store.verify import DAMAGE, verify_store
@@ -33,8 +34,8 @@ class Kept:
     def __init__(self, snapshot: Snapshot, number: int) -> None:
         self.snapshot, self.number = snapshot, number
 
-    def prepare(self) -> dict[str, Any]:
-        return self.snapshot.write(*content(self.number))
+    def prepare(self) -> Prepared:
+        return lambda: self.snapshot.write(*content(self.number))
 
     def committed(self) -> None:
         self.snapshot.committed()

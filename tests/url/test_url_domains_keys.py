@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
+from publicsuffixlist import PSLFILE, PublicSuffixList
 
 from barkspider.url import Domains, Keys, is_address
+from barkspider.url.suffixes import registered
 
 ICANN = Domains()
 
@@ -36,6 +40,33 @@ ICANN = Domains()
 )
 def test_pay_level(host: str, domain: str) -> None:
     assert ICANN.pay_level(host) == domain
+
+
+LIBRARY = {private: PublicSuffixList(only_icann=not private) for private in (False, True)}
+_RULES = sorted(
+    {line.split()[0] for line in Path(PSLFILE).read_text("utf-8").splitlines() if line[:2] not in ("", "//")}
+)
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_domains_below_every_rule_are_those_of_the_library(private: bool) -> None:
+    for rule in _RULES:
+        name = rule.lstrip("!").replace("*", "any")
+        for host in (name, f"a.{name}", f"b.a.{name}", name.partition(".")[2]):
+            host = host if host.isascii() else host.encode("idna").decode()
+            assert registered(host, private) == LIBRARY[private].privatesuffix(host), host
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", "www", "city", "kobe", "jp", "uk", "co", "com", "ck", "s3", "amazonaws", ""]),
+        max_size=9,
+    ),
+    st.booleans(),
+)
+def test_domains_are_those_of_the_library(labels: list[str], private: bool) -> None:
+    host = ".".join(labels).rstrip(".")
+    assert registered(host, private) == (LIBRARY[private].privatesuffix(host) if host else None)
 
 
 def test_private_section_is_a_choice() -> None:

@@ -18,13 +18,16 @@ Reading: `reader` reads WARC files, `captures` finds a URL in them, `views` answ
 `wacz` packs a crawl into one file, `verify` checks it all.
 """
 
-from barkspider.archive.notes import Note, as_batch, batches_of, decode_batch, encode_batch, error_note
-from barkspider.archive.reader import Record, WarcFile, valid_length, warc_files
-from barkspider.archive.recovery import Committed, Recovered, count_kept, recover
-from barkspider.archive.surt import surt
-from barkspider.archive.tables import TableFolder, open_table
-from barkspider.archive.warc import Original, Stored, WarcWriter
-from barkspider.archive.writer import ArchiveWriter, Facts, Fetched
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from barkspider.archive.notes import Note, as_batch, batches_of, decode_batch, encode_batch, error_note
+    from barkspider.archive.reader import Record, WarcFile, valid_length, warc_files
+    from barkspider.archive.recovery import Committed, Recovered, count_kept, recover
+    from barkspider.archive.tables import TableFolder, open_table
+    from barkspider.archive.warc import Original, Stored, WarcWriter
+    from barkspider.archive.writer import ArchiveWriter, Facts, Fetched
 
 __all__ = [
     "ArchiveWriter",
@@ -47,7 +50,38 @@ __all__ = [
     "error_note",
     "open_table",
     "recover",
-    "surt",
     "valid_length",
     "warc_files",
 ]
+
+_MODULES = {
+    "ArchiveWriter": "writer",
+    "Committed": "recovery",
+    "Facts": "writer",
+    "Fetched": "writer",
+    "Note": "notes",
+    "Original": "warc",
+    "Record": "reader",
+    "Recovered": "recovery",
+    "Stored": "warc",
+    "TableFolder": "tables",
+    "WarcFile": "reader",
+    "WarcWriter": "warc",
+    "as_batch": "notes",
+    "batches_of": "notes",
+    "count_kept": "recovery",
+    "decode_batch": "notes",
+    "encode_batch": "notes",
+    "error_note": "notes",
+    "open_table": "tables",
+    "recover": "recovery",
+    "valid_length": "reader",
+    "warc_files": "reader",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Writing takes compiled kernels: whoever asks in SQL does not wait for these.
+    if name in _MODULES:
+        return getattr(import_module(f"barkspider.archive.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -45,6 +45,15 @@ def key_of(url: str) -> str:
         return header_value(url)
 
 
+def timestamp(date: str) -> str:
+    """The digits of a WARC-Date, to the second.
+
+    >>> timestamp("2027-01-15T08:00:00.25Z")
+    '20270115080000'
+    """
+    return date[:19].translate(_DIGITS)
+
+
 def line(
     key: str, date: str, url: str, media_type: str, status: int, digest: str, place: tuple[str, int, int]
 ) -> bytes:
@@ -56,7 +65,7 @@ def line(
     file, offset, end = place
     found = f' "digest": "{digest}",' if digest else ""
     text = (
-        f'{key} {date[:19].translate(_DIGITS)} {{"url": {encode_basestring_ascii(url)}, '
+        f'{key} {timestamp(date)} {{"url": {encode_basestring_ascii(url)}, '
         f'"mime": "{media_type or "unk"}", "status": "{status or "-"}",{found} '
         f'"length": "{end - offset}", "offset": "{offset}", "filename": "{file}"}}\n'
     )

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from barkspider.archive.schemas import DIGESTS
 from barkspider.archive.tables import open_table
+from barkspider.core.events import Prepared
 from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
@@ -37,8 +38,9 @@ class _Progress:
     def __init__(self, rows: int) -> None:
         self.rows = rows
 
-    def prepare(self) -> dict[str, Any]:
-        return {"rows": self.rows, "files": {}}
+    def prepare(self) -> Prepared:
+        state: dict[str, Any] = {"rows": self.rows, "files": {}}
+        return lambda: state
 
     def committed(self) -> None:
         return

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import os
 import re
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import sha1
+from math import modf
 from urllib.parse import quote
 
 VERSION = "1.1"
+END = b"\r\n\r\n"  # of a record
 # The values that the WARC standard gives for WARC-Truncated.
 TRUNCATIONS = frozenset(("length", "time", "disconnect", "unspecified"))
 # Some servers end lines with a bare line feed, so the first empty line of either kind ends the header.
@@ -30,17 +33,21 @@ _BASE_32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 _PAIRS = [first + second for first in _BASE_32 for second in _BASE_32]
 
 
-def frame(fields: str, block: bytes | memoryview) -> bytes:
-    """A whole record; `fields` are its header lines but for those that follow from the block.
+def header(fields: str, block: bytes) -> bytes:
+    """The header of a record; `fields` are its lines but for those that follow from the block.
 
-    >>> frame("WARC-Type: warcinfo\\r\\n", b"hi").splitlines()[2]
+    >>> header("WARC-Type: warcinfo\\r\\n", b"hi").splitlines()[2]
     b'WARC-Block-Digest: sha1:YIVV7ELYGQTASQUNN5I3FRNPJQF542SC'
     """
-    head = (
+    return (
         f"WARC/{VERSION}\r\n{fields}WARC-Block-Digest: sha1:{base_32(digest(block))}\r\n"
         f"Content-Length: {len(block)}\r\n\r\n"
-    )
-    return b"".join((head.encode("ascii"), block, b"\r\n\r\n"))
+    ).encode("ascii")
+
+
+def frame(fields: str, block: bytes) -> bytes:
+    """A whole record; `fields` as for `header`."""
+    return b"".join((header(fields, block), block, END))
 
 
 def digest(data: bytes | memoryview) -> bytes:
@@ -91,9 +98,25 @@ def record_ids() -> tuple[str, str]:
     return f"{stem}0>", f"{stem}1>"
 
 
-def warc_date(moment: datetime) -> str:
-    """A moment in UTC, to the microsecond."""
-    return moment.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+def micros(time: float) -> int:
+    """A time, in seconds since 1970, in whole microseconds."""
+    part, whole = modf(time)
+    return int(whole) * 1_000_000 + round(part * 1e6)
+
+
+def warc_date(time: int) -> str:
+    """A time, in microseconds since 1970, as WARC writes it.
+
+    >>> warc_date(micros(1e9 + 0.25))
+    '2001-09-09T01:46:40.250000Z'
+    """
+    seconds, part = divmod(time, 1_000_000)
+    return f"{_second(seconds)}.{part:06d}Z"
+
+
+@lru_cache(64)
+def _second(time: int) -> str:
+    return datetime.fromtimestamp(time, UTC).isoformat()[:19]
 
 
 def header_value(text: str) -> str:

@@ -1,10 +1,12 @@
-"""Rows on their way to a table: batches of columns, gathered in RAM and written by a thread, a row group at a time."""
+"""Rows on their way to a table: batches, gathered in RAM and written by a thread, a row group at a time."""
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +15,16 @@ import pyarrow.compute as pc
 
 from barkspider.archive.tables import LARGE, NewPart, TableFolder
 from barkspider.core.batch import UrlBatch
+from barkspider.core.texts import ends
 from barkspider.url import Keys
 
 _MANY = 64  # batches: each takes some 800 bytes a column beside its rows
 
 
-class RowBuffer:
+Batch = TypeVar("Batch")
+
+
+class Buffer(Generic[Batch]):
     """The rows of one table, in order. One thread adds; `pool` has one thread, which writes.
 
     Three times `most` bytes of rows at most wait: here, for the thread, and in its hands until they are enough for a row
@@ -28,7 +34,7 @@ class RowBuffer:
 
     def __init__(self, table: TableFolder, pool: ThreadPoolExecutor, most: int, interval: float) -> None:
         self._table, self._pool, self._most, self._interval = table, pool, most, interval
-        self._batches: list[pa.RecordBatch] = []
+        self._batches: list[Batch] = []
         self._bytes = 0
         self._since = -1.0  # when the first row came that is in no complete file; -1 when there is none
         self._incomplete = False
@@ -37,15 +43,6 @@ class RowBuffer:
         self._held: list[pa.Table] = []
         self._held_bytes = 0
         self._part: NewPart | None = None
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Add rows. Raises what went wrong with rows before them, if anything did."""
-        if len(batch):
-            self._batches.append(batch)
-            self._bytes += batch.nbytes
-            self._incomplete = True
-            if self._bytes >= self._most or len(self._batches) >= _MANY:
-                self._hand_over(self._take)
 
     def tick(self, now: float) -> None:
         """Write what has waited long enough."""
@@ -60,6 +57,22 @@ class RowBuffer:
         if self._incomplete:
             self._incomplete = False
             self._hand_over(self._take_last)
+
+    def writing(self) -> Callable[[], int]:
+        """`write`; what is returned waits until it is done, in any thread, and gives the number of the last write."""
+        self.write()
+        self.wait(sys.maxsize)
+        if not self._under_way:
+            known = self._table.last()
+            return lambda: known
+        done, last = [future for future, _ in self._under_way], self._pool.submit(self._table.last)
+
+        def wait() -> int:
+            for each in done:
+                each.result()
+            return last.result()
+
+        return wait
 
     def settle(self, last: int) -> None:
         """The writes up to `last` are committed: begin to merge their files, if there are many."""
@@ -77,10 +90,17 @@ class RowBuffer:
             ].result()  # what failed stays: its rows are missing, so nothing may be committed
             self._under_way.popleft()
 
+    def _put(self, batch: Batch, size: int) -> None:
+        self._batches.append(batch)
+        self._bytes += size
+        self._incomplete = True
+        if self._bytes >= self._most or len(self._batches) >= _MANY:
+            self._hand_over(self._take)
+
     def _waiting(self) -> int:
         return sum(size for _, size in self._under_way)
 
-    def _hand_over(self, what: Callable[[list[pa.RecordBatch]], None]) -> None:
+    def _hand_over(self, what: Callable[[list[Batch]], None]) -> None:
         self.wait(self._most)
         batches, size = self._batches, self._bytes
         self._batches, self._bytes = [], 0
@@ -88,10 +108,14 @@ class RowBuffer:
 
     # ── in the thread ──────────────────────────────────────────────────────────────────────────
 
-    def _take(self, batches: list[pa.RecordBatch]) -> None:
+    def _rows(self, batches: list[Batch]) -> list[pa.RecordBatch]:
+        """The rows of the table that batches stand for."""
+        raise NotImplementedError
+
+    def _take(self, batches: list[Batch]) -> None:
         """Hold rows as one table, which takes far less than the small batches that they came in."""
         if batches:
-            rows = pa.Table.from_batches(batches, self._table.schema).combine_chunks()
+            rows = pa.Table.from_batches(self._rows(batches), self._table.schema).combine_chunks()
             batches.clear()
             self._held.append(rows)
             self._held_bytes += rows.nbytes
@@ -100,7 +124,7 @@ class RowBuffer:
         if self._part is not None and self._part.size >= LARGE:
             self._complete()
 
-    def _take_last(self, batches: list[pa.RecordBatch]) -> None:
+    def _take_last(self, batches: list[Batch]) -> None:
         self._take(batches)
         if self._held:
             self._write_group()
@@ -123,10 +147,22 @@ class RowBuffer:
             part.finish()
 
 
-class LinkBuffer(RowBuffer):
-    """The links of pages, which come as packed rows.
+class RowBuffer(Buffer[pa.RecordBatch]):
+    """Rows that come as they are."""
 
-    `domain_of` gives the pay-level domain of a URL; it is asked once for each domain of a harvest.
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add rows. Raises what went wrong with rows before them, if anything did."""
+        if len(batch):
+            self._put(batch, batch.get_total_buffer_size())
+
+    def _rows(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        return batches
+
+
+class LinkBuffer(Buffer[tuple[pa.RecordBatch, UrlBatch]]):
+    """The links of pages, which come as packed rows, a harvest at a time.
+
+    `domain_of` gives the pay-level domain of a URL; the thread asks it, once for each domain of some harvests.
     """
 
     def __init__(
@@ -141,27 +177,39 @@ class LinkBuffer(RowBuffer):
         super().__init__(table, pool, most, interval)
         self._domain_of, self._keys = domain_of, keys
 
-    def add_links(self, linking: pa.RecordBatch, links: UrlBatch) -> None:
-        """Add the links of some pages; `linking` says whose they are (`notes.LINKING`)."""
+    def add(self, linking: pa.RecordBatch, links: UrlBatch) -> None:
+        """Add the links of some pages of a harvest; `linking` says whose they are (`notes.LINKING`). Raises what went wrong
+        before them, if anything did."""
+        if len(linking):
+            self._put((linking, links), linking.get_total_buffer_size() + len(links.packed.data))
+
+    # ── in the thread ──────────────────────────────────────────────────────────────────────────
+
+    def _rows(self, batches: list[tuple[pa.RecordBatch, UrlBatch]]) -> list[pa.RecordBatch]:
+        linking = pa.Table.from_batches([each for each, _ in batches]).combine_chunks().to_batches()[0]
+        links = UrlBatch.join([each for _, each in batches])
+        before = ends(np.array([len(each) for _, each in batches]))[:-1]  # links of earlier harvests
+        first = linking["first"].to_numpy() + np.repeat(before, [len(each) for each, _ in batches])
         counts = linking["count"].to_numpy()
         pages = np.repeat(np.arange(len(linking)), counts)
-        within = np.arange(len(pages)) - np.repeat(np.cumsum(counts) - counts, counts)
-        chosen = linking["first"].to_numpy()[pages] + within
+        chosen = np.arange(len(pages)) + np.repeat(first - ends(counts)[:-1], counts)
         if len(chosen) < len(links):
             links = links.take(chosen)
         urls = links.url.to_arrow().cast(pa.string())
         domains = self._domains(links.pld_key, urls)
-        self._add(linking, pages, links.key, domains, urls, _texts(linking["anchors"], counts), True)
+        texts = _texts(linking["anchors"], counts)
+        inside = self._columns(linking, pages, links.key, domains, urls, texts, True)
         if linking["outside"].null_count == len(linking):
-            return
+            return [inside]
         counts = pc.fill_null(pc.list_value_length(linking["outside"]), 0).to_numpy()
         pages, urls = np.repeat(np.arange(len(linking)), counts), linking["outside"].flatten()
         names = urls.to_pylist()
         keys = self._keys.column(name.encode() for name in names)
         domains = pa.array(map(self._domain_of, names), pa.string())
-        self._add(linking, pages, keys, domains, urls, _texts(linking["outside_anchors"], counts), False)
+        texts = _texts(linking["outside_anchors"], counts)
+        return [inside, self._columns(linking, pages, keys, domains, urls, texts, False)]
 
-    def _add(
+    def _columns(
         self,
         linking: pa.RecordBatch,
         pages: npt.NDArray[np.int64],
@@ -170,7 +218,7 @@ class LinkBuffer(RowBuffer):
         urls: pa.StringArray,
         anchors: pa.StringArray,
         in_scope: bool,
-    ) -> None:
+    ) -> pa.RecordBatch:
         columns = [
             linking["source"].take(pages),
             pa.array(targets),
@@ -180,11 +228,11 @@ class LinkBuffer(RowBuffer):
             anchors,
             pa.repeat(in_scope, len(pages)),
         ]
-        self.add(pa.RecordBatch.from_arrays(columns, schema=self._table.schema))
+        return pa.RecordBatch.from_arrays(columns, schema=self._table.schema)
 
     def _domains(self, keys: npt.NDArray[np.uint64], urls: pa.StringArray) -> pa.StringArray:
         _, first, which = np.unique(keys, return_index=True, return_inverse=True)
-        names = [self._domain_of(urls[place].as_py()) for place in first.tolist()]
+        names = list(map(self._domain_of, urls.take(first).to_pylist()))
         return pa.array(names, pa.string()).take(pa.array(which))
 
 

@@ -10,8 +10,8 @@ A file is named `….open` while it grows; when it is complete it loses that, an
 from __future__ import annotations
 
 from base64 import b32decode
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -21,12 +21,15 @@ from barkspider.archive.packing import packer
 from barkspider.archive.payloads import Payloads
 from barkspider.archive.reader import OPEN, WarcFile, warc_files, warc_number
 from barkspider.archive.records import (
+    END,
     TRUNCATIONS,
     VERSION,
     base_32,
     digest,
     frame,
+    header,
     header_value,
+    micros,
     payload_start,
     record_ids,
     status_and_type,
@@ -43,6 +46,7 @@ _PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 # URLs, ends by this before it is large.
 _MOST_INDEX = 40_000_000
 _OFFSET_BITS = 40
+_EPOCH = datetime.fromtimestamp(0, UTC)
 
 Place = tuple[str, int]  # a WARC file, without `.open`, and an end of a record in it
 NOWHERE: Place = ("", 0)
@@ -92,11 +96,13 @@ class Original(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """A response or revisit record: what is its own of the header, the block, the payload's digest and size."""
+    """A response or revisit record: what is its own of the header, the block and where its HTTP header ends in it, the
+    payload's digest and size."""
 
     kind: str
     fields: str
     block: bytes
+    start: int
     digest: str
     size: int
 
@@ -185,10 +191,10 @@ class WarcWriter:
         if original is None and worth and earlier is not None and earlier.digest == text:
             original = earlier
         fields = "" if truncated is None else f"WARC-Truncated: {truncated}\r\n"
-        answer = _Answer("response", fields, response, text, size)
+        answer = _Answer("response", fields, response, max(start, 0), text, size)
         if original is not None:
             answer = _revisit(original, response[:start], size)
-        stored = self._append(url, request, address, _moment(date), answer)
+        stored = self._append(url, request, address, _micros(date), answer)
         if worth and original is None and self._payloads is not None:
             self._payloads.put(_short(payload_digest), self._number << _OFFSET_BITS | stored.offset)
         return stored
@@ -206,50 +212,50 @@ class WarcWriter:
 
         `head` is the HTTP header that it had then: with that of a 304, the page would be shown empty.
         """
-        stored = self._append(url, request, address, _moment(date), _revisit(original, head, 0))
+        stored = self._append(url, request, address, _micros(date), _revisit(original, head, 0))
         return stored._replace(status=304)
 
-    def _append(self, url: str, request: bytes, address: str, moment: datetime, answer: _Answer) -> Stored:
-        file = self._file_for(moment)
+    def _append(self, url: str, request: bytes, address: str, time: int, answer: _Answer) -> Stored:
+        file = self._file_for(time)
         request_id, response_id = record_ids()
-        target, when = header_value(url), warc_date(moment)
+        target, when, kind, block = header_value(url), warc_date(time), answer.kind, answer.block
         common = (
             f"WARC-Target-URI: {target}\r\nWARC-Date: {when}\r\nWARC-IP-Address: {header_value(address)}\r\n"
+            "Content-Type: application/http; msgtype="
         )
         asked = (
             f"WARC-Type: request\r\nWARC-Record-ID: {request_id}\r\nWARC-Concurrent-To: {response_id}\r\n"
-            f"{common}Content-Type: application/http; msgtype=request\r\n"
+            f"{common}request\r\n"
         )
+        said = f"WARC-Payload-Digest: sha1:{answer.digest}\r\n" if answer.digest else ""
         fields = (
-            f"WARC-Type: {answer.kind}\r\nWARC-Record-ID: {response_id}\r\nWARC-Concurrent-To: {request_id}\r\n"
-            f"{common}Content-Type: application/http; msgtype=response\r\n{answer.fields}"
+            f"WARC-Type: {kind}\r\nWARC-Record-ID: {response_id}\r\nWARC-Concurrent-To: {request_id}\r\n"
+            f"{common}response\r\n{answer.fields}{said}"
         )
-        if answer.digest:
-            fields += f"WARC-Payload-Digest: sha1:{answer.digest}\r\n"
-        answered = self._packer.pack(frame(fields, answer.block))
+        http = block[: answer.start]
+        answered = self._packer.pack(header(fields, block) + http, memoryview(block)[answer.start :], END)
         file.write(self._packer.pack(frame(asked, request)), answered)
         offset, key = file.size - len(answered), cdxj.key_of(url)
-        status, media_type = status_and_type(answer.block[: max(payload_start(answer.block), 0)])
-        kind = cdxj.REVISIT if answer.kind == "revisit" else media_type
+        status, media_type = status_and_type(http)
         place = (self._name, offset, file.size)
         assert self._lines is not None
-        self._lines.append(cdxj.line(key, when, target, kind, status, answer.digest, place))
-        return Stored(
-            *place, response_id, key, status, media_type, answer.digest, answer.size, answer.kind == "revisit"
-        )
+        is_revisit = kind == "revisit"
+        mime = cdxj.REVISIT if is_revisit else media_type
+        self._lines.append(cdxj.line(key, when, target, mime, status, answer.digest, place))
+        return Stored(*place, response_id, key, status, media_type, answer.digest, answer.size, is_revisit)
 
     def write_metadata(self, url: str, stored: Stored, date: float, fields: list[tuple[str, str]]) -> None:
         """Append what is known about an exchange that was just written, as a metadata record.
 
         A fault between the two leaves an exchange without its metadata, never the other way round.
         """
-        moment = datetime.fromtimestamp(date, UTC)
-        header = (
+        time = micros(date)
+        lines = (
             f"WARC-Type: metadata\r\nWARC-Record-ID: {record_ids()[0]}\r\n"
             f"WARC-Concurrent-To: {stored.record_id}\r\nWARC-Target-URI: {header_value(url)}\r\n"
-            f"WARC-Date: {warc_date(moment)}\r\nContent-Type: application/warc-fields\r\n"
+            f"WARC-Date: {warc_date(time)}\r\nContent-Type: application/warc-fields\r\n"
         )
-        self._file_for(moment).write(self._packer.pack(frame(header, warc_fields(fields))))
+        self._file_for(time).write(self._packer.pack(frame(lines, warc_fields(fields))))
 
     def place(self) -> Place:
         """The file that was written to last, and how many bytes it has by now."""
@@ -260,13 +266,19 @@ class WarcWriter:
         if self._file is not None:
             self._file.flush()
 
-    def sync(self) -> None:
-        """Make everything written survive a power loss."""
-        if self._file is not None:
-            self._file.sync()
-            if not self._named:
-                self._env.sync_folder(self._folder)
-                self._named = True
+    def syncing(self) -> Callable[[], None]:
+        """What makes everything written so far survive a power loss; see `AppendFile.syncing`."""
+        file, named = self._file, self._named
+        sync = None if file is None else file.syncing()
+
+        def work() -> None:
+            if sync is not None:
+                sync()
+                if not named:
+                    self._env.sync_folder(self._folder)
+                    self._named |= self._file is file
+
+        return work
 
     def close(self) -> None:
         """Complete the file that is open, and its index; the next exchange would begin another."""
@@ -281,7 +293,7 @@ class WarcWriter:
         if self._payloads is not None:
             self._payloads.spill()
 
-    def _file_for(self, moment: datetime) -> AppendFile:
+    def _file_for(self, time: int) -> AppendFile:
         if self._file is not None and (
             self._file.size >= self._settings.warc_size
             or (self._lines is not None and self._lines.size >= _MOST_INDEX)
@@ -290,9 +302,9 @@ class WarcWriter:
             self.close()
         if self._file is None:
             number = self._number + 1
-            name = f"{self._prefix}-{moment:%Y%m%d%H%M%S}-{number:05d}{self._packer.suffix}"
+            name = f"{self._prefix}-{cdxj.timestamp(warc_date(time))}-{number:05d}{self._packer.suffix}"
             file = self._env.append(self._folder / (name + OPEN))
-            file.write(self._packer.start(), self._packer.pack(self._warcinfo(name, moment)))
+            file.write(self._packer.start(), self._packer.pack(self._warcinfo(name, time)))
             # Only now: a file without its warcinfo is never gone on with.
             self._file, self._name, self._named = file, name, False
             index = self._folder / cdxj.index_name(name)
@@ -300,12 +312,12 @@ class WarcWriter:
             self._number, self._names[number] = number, name
         return self._file
 
-    def _warcinfo(self, name: str, moment: datetime) -> bytes:
-        header = (
-            f"WARC-Type: warcinfo\r\nWARC-Record-ID: {record_ids()[0]}\r\nWARC-Date: {warc_date(moment)}\r\n"
+    def _warcinfo(self, name: str, time: int) -> bytes:
+        fields = (
+            f"WARC-Type: warcinfo\r\nWARC-Record-ID: {record_ids()[0]}\r\nWARC-Date: {warc_date(time)}\r\n"
             f"WARC-Filename: {header_value(name)}\r\nContent-Type: application/warc-fields\r\n"
         )
-        return frame(header, warc_fields(list(self._info.items())))
+        return frame(fields, warc_fields(list(self._info.items())))
 
     def _seen(self, payload_digest: bytes) -> Original | None:
         """The record that has this payload already, if it is remembered and can be found."""
@@ -337,8 +349,8 @@ class WarcWriter:
             return None  # a closed file may have been moved away: the payload is stored once more
 
 
-def _moment(date: datetime | float) -> datetime:
-    return datetime.fromtimestamp(date, UTC) if isinstance(date, int | float) else date.astimezone(UTC)
+def _micros(date: datetime | float) -> int:
+    return micros(date) if isinstance(date, int | float) else (date - _EPOCH) // timedelta(microseconds=1)
 
 
 def _revisit(original: Original, head: bytes, size: int) -> _Answer:
@@ -346,7 +358,7 @@ def _revisit(original: Original, head: bytes, size: int) -> _Answer:
         f"WARC-Profile: {_PROFILE}\r\nWARC-Refers-To: {original.record_id}\r\n"
         f"WARC-Refers-To-Target-URI: {original.url}\r\nWARC-Refers-To-Date: {original.date}\r\n"
     )
-    return _Answer("revisit", fields, head, original.digest, size)
+    return _Answer("revisit", fields, head, len(head), original.digest, size)
 
 
 def _short(payload_digest: bytes) -> int:

@@ -13,15 +13,16 @@ import pyarrow as pa
 
 from barkspider.archive import cdxj
 from barkspider.archive.domains import domain_rows
-from barkspider.archive.notes import LINKING, Note, micros
-from barkspider.archive.records import base_32, digest
+from barkspider.archive.notes import LINKING, Note
+from barkspider.archive.records import base_32, micros
 from barkspider.archive.recovery import SERIES, Committed, Recovered
-from barkspider.archive.rows import LinkBuffer, RowBuffer
+from barkspider.archive.rows import Buffer, LinkBuffer, RowBuffer
 from barkspider.archive.tables import TableFolder, open_table
 from barkspider.archive.warc import NOWHERE, Original, Place, Stored, WarcWriter
 from barkspider.core.allotment import names
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
+from barkspider.core.events import Prepared
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.storage.env import Env
@@ -53,7 +54,8 @@ class Facts(NamedTuple):
     """What reading a page has shown. `media_type` is what the bytes are, whatever the server says.
 
     `links_cut` and `body_cut` say that there were more links, or more of the page, than were read; `links` are their
-    URLs, None when they do not count. `body` is what was sent without its encodings, None where these could not be undone.
+    URLs, None when they do not count. `sha1` is of what was sent without its encodings: b"" where it had none, None where
+    these could not be undone.
     """
 
     media_type: str = ""
@@ -65,7 +67,7 @@ class Facts(NamedTuple):
     links_cut: bool = False
     body_cut: bool = False
     links: Sequence[bytes] | None = None
-    body: bytes | None = None
+    sha1: bytes | None = None
 
 
 class ArchiveWriter:
@@ -164,25 +166,26 @@ class ArchiveWriter:
             self._warcs["pages"].write_metadata(fetched.url, stored, fetched.time, fields)
         return Note(
             "pages",
-            {
-                "key": row.key,
-                **self._fetch_columns(fetched, stored, outcome, redirect),
-                "content_mime_detected": facts.media_type or None,
-                "content_charset": facts.charset or None,
-                "content_languages": facts.languages or None,
-                "revisit": stored.revisit,
-                "parent": row.parent or None,
-                "depth": row.depth,
-                "hops": row.hops,
-                "tries": row.tries,
-                "links": len(facts.links or ()),
-                "links_cut": facts.links_cut,
-                "body_cut": facts.body_cut,
-                "title": facts.title or None,
-                "description": facts.description or None,
-                "simhash": facts.simhash,
-                "content_decoded_digest": _decoded_digest(fetched, stored, facts.body),
-            },
+            (
+                row.key,
+                *self._fetch_columns(fetched, stored, outcome, redirect),
+                facts.media_type or None,
+                facts.charset or None,
+                facts.languages or None,
+                stored.revisit,
+                row.parent or None,
+                row.depth,
+                row.hops,
+                row.tries,
+                len(facts.links or ()),
+                facts.links_cut,
+                facts.body_cut,
+                facts.title or None,
+                facts.description or None,
+                facts.simhash,
+                _decoded_digest(stored, facts.sha1),
+                fetched.repaired or None,
+            ),
         )
 
     def describe_links(
@@ -193,25 +196,28 @@ class ArchiveWriter:
         anchors: Mapping[str, str] = _NONE,
     ) -> Note | None:
         """That the links of a page, those `outside` of scope too, belong into the table `links`; None if there is no such
-        table. `anchors` are texts of links by URL. Where the links lie among those of the harvest (`first`, `count`) is
-        for the caller to add."""
+        table. `anchors` are texts of links by URL. Where the links lie among those of the harvest is for the caller to say
+        (`notes.located`)."""
         if not self._settings.links:
             return None
         return Note(
             LINKING,
-            {
-                "source": row.key,
-                "source_domain": self._domain_of(row.url.decode()),
-                "anchors": [anchors.get(url.decode()) for url in links] if anchors else None,
-                "outside": outside or None,
-                "outside_anchors": [anchors.get(url) for url in outside] if anchors and outside else None,
-            },
+            (
+                row.key,
+                self._domain_of(row.url.decode()),
+                0,
+                0,
+                [anchors.get(url.decode()) for url in links] if anchors else None,
+                outside or None,
+                [anchors.get(url) for url in outside] if anchors and outside else None,
+            ),
         )
 
     def keep_robots(self, origin: str, fetched: Fetched, outcome: str, redirect: str = "") -> Note:
         """Write the exchange of a robots.txt of this origin; what is to be said of it in the table `robots`."""
         stored = self._keep("robots", fetched)
-        return Note("robots", {"origin": origin, **self._fetch_columns(fetched, stored, outcome, redirect)})
+        columns = self._fetch_columns(fetched, stored, outcome, redirect)
+        return Note("robots", (origin, *columns, fetched.repaired or None))
 
     def add(self, batches: Mapping[str, pa.RecordBatch], links: UrlBatch) -> None:
         """Put into the tables what was noted about a harvest; `links` are those of its pages."""
@@ -219,7 +225,7 @@ class ArchiveWriter:
             if name in batches:
                 buffer.add(batches[name])
         if LINKING in batches:
-            self._links.add_links(batches[LINKING], links)
+            self._links.add(batches[LINKING], links)
 
     def places(self) -> dict[str, Place]:
         """For pages and robots, the WARC file that was written to last and its size by now."""
@@ -237,18 +243,14 @@ class ArchiveWriter:
         if self._synced < 0:
             self._synced = now
         elif interval and now - self._synced >= interval:
-            self.sync()
+            for warc in self._warcs.values():
+                self._pool.submit(warc.syncing())  # a file that fails in this refuses all later writes
             self._synced = now
 
     def flush(self) -> None:
         """Hand every exchange written so far to the operating system: it survives the end of this process."""
         for warc in self._warcs.values():
             warc.flush()
-
-    def sync(self) -> None:
-        """Make every exchange written so far survive a power loss."""
-        for warc in self._warcs.values():
-            warc.sync()
 
     def write_rows(self) -> None:
         """Write all rows that wait, so that whoever reads the tables finds them."""
@@ -257,12 +259,19 @@ class ArchiveWriter:
         for buffer in self._buffers().values():
             buffer.wait()
 
-    def prepare(self) -> dict[str, Any]:
-        """Make all exchanges and rows so far survive a power loss; what `recover` needs to go back here."""
-        self.sync()
-        self.write_rows()
-        self._prepared = self._last_writes()
-        return Committed(self._prepared, self.places()).as_dict()
+    def prepare(self) -> Prepared:
+        """See `core.events.Structure`: all exchanges and rows so far; what it describes `recover` needs to go back here."""
+        syncs = [warc.syncing() for warc in self._warcs.values()]
+        lasts = {name: buffer.writing() for name, buffer in self._buffers().items()}
+        places = self.places()
+
+        def describe() -> dict[str, Any]:
+            for sync in syncs:
+                sync()
+            self._prepared = {name: last() for name, last in lasts.items()}
+            return Committed(self._prepared, places).as_dict()
+
+        return describe
 
     def committed(self) -> None:
         """What was prepared is committed: its files may be merged."""
@@ -278,7 +287,7 @@ class ArchiveWriter:
         problems: list[StorageError] = []
         for step in (
             *(warc.close for warc in self._warcs.values()),
-            self.prepare,
+            lambda: self.prepare()(),
             self._pool.shutdown,  # what it still does, if something failed, must end before files are merged
             lambda: cdxj.merge(self._env, self._folder),
             self._conclude,
@@ -304,7 +313,7 @@ class ArchiveWriter:
     def _table(self, name: str) -> TableFolder:
         return open_table(self._env, self._folder, name, self._group)
 
-    def _buffers(self) -> dict[str, RowBuffer]:
+    def _buffers(self) -> dict[str, Buffer[Any]]:
         return {**self._rows, "links": self._links}
 
     def _last_writes(self) -> dict[str, int]:
@@ -329,43 +338,43 @@ class ArchiveWriter:
         name = host.rstrip(".")
         return self._domains.pay_level(host), None if is_address(host) else name.rpartition(".")[2]
 
-    def _fetch_columns(self, fetched: Fetched, stored: Stored, outcome: str, redirect: str) -> dict[str, Any]:
-        """What the tables of pages and of robots.txt have in common."""
+    def _fetch_columns(
+        self, fetched: Fetched, stored: Stored, outcome: str, redirect: str
+    ) -> tuple[Any, ...]:
+        """What the tables of pages and of robots.txt have in common behind their first column."""
         scheme, host, port, target = split(fetched.url)
         domain, top = self._host_facts(host)
         path, mark, query = target.partition("?")
-        return {
-            "url": fetched.url,
-            "url_surtkey": stored.url_key,
-            "url_protocol": scheme,
-            "url_host_name": host,
-            "url_host_registered_domain": domain,
-            "url_host_tld": top,
-            "url_port": port,
-            "url_path": path,
-            "url_query": query if mark else None,
-            "fetch_time": micros(fetched.time),
-            "fetch_seconds": fetched.seconds,
-            "fetch_status": stored.status,
-            "fetch_redirect": redirect or None,
-            "outcome": outcome,
-            "content_digest": stored.digest or None,
-            "content_length": stored.size,
-            "content_mime_type": stored.media_type or None,
-            "content_truncated": fetched.truncated or None,
-            "warc_filename": stored.file,
-            "warc_record_offset": stored.offset,
-            "warc_record_length": stored.end - stored.offset,
-            "fetch_repaired": fetched.repaired or None,
-        }
+        return (
+            fetched.url,
+            stored.url_key,
+            scheme,
+            host,
+            domain,
+            top,
+            port,
+            path,
+            query if mark else None,
+            micros(fetched.time),
+            fetched.seconds,
+            stored.status,
+            redirect or None,
+            outcome,
+            stored.digest or None,
+            stored.size,
+            stored.media_type or None,
+            fetched.truncated or None,
+            stored.file,
+            stored.offset,
+            stored.end - stored.offset,
+        )
 
 
-def _decoded_digest(fetched: Fetched, stored: Stored, body: bytes | None) -> str | None:
-    """That of the payload where nothing was encoded: most time goes into hashing."""
-    if not body:
+def _decoded_digest(stored: Stored, sha1: bytes | None) -> str | None:
+    """That of the payload where nothing was encoded."""
+    if sha1 is None:
         return None
-    plain = len(body) == stored.size and fetched.response.endswith(body)
-    return stored.digest if plain else base_32(digest(body))
+    return base_32(sha1) if sha1 else stored.digest
 
 
 _ROW_TABLES = ("pages", "robots", "errors")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated
 
@@ -25,6 +26,18 @@ from barkspider.cli.simulate_parallel import parallel
 from barkspider.cli.terminal import say
 from barkspider.cli.verify import verify
 from barkspider.cli.web import web
+
+# With what they import, all that has kernels.
+_COMPILED = (
+    "engine.loop",
+    "frontier.modes",
+    "frontier.sydney",
+    "graph.kernels",
+    "lab.simulate.farms",
+    "lab.simulate.kernels",
+    "lab.simulate.parallel_kernels",
+    "lab.synthweb",
+)
 
 app = typer.Typer(
     name="barkspider",
@@ -59,6 +72,8 @@ app.add_typer(simulate_app, name="simulate")
 def warm() -> None:
     """Compile the numba kernels once, so that the first crawl does not wait for them."""
     # Importing is enough: every kernel has its signature and compiles, or loads from its cache, at import.
+    for module in _COMPILED:
+        import_module(f"barkspider.{module}")
 
 
 @app.callback(invoke_without_command=True)

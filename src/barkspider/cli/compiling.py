@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 # Commands that load no kernels, or nearly none.
-_LIGHT = frozenset(("status", "pause", "stop", "plan", "papers"))
+_LIGHT = frozenset(("status", "pause", "stop", "query", "plan", "papers"))
 # What a second process compiles: about half of what the command needs, and what it comes to last.
 _LAST = {
     "demo": "barkspider.lab.synthweb",

@@ -137,7 +137,7 @@ def stats(folder: Folder, as_json: Json = False) -> None:
     Example: barkspider drum stats seen/ --json
     """
     with _opened(folder) as (store, drum):
-        files = drum.prepare()["files"]
+        files = drum.prepare()()["files"]
         size = sum(files.values())
         _say(
             as_json,

@@ -123,6 +123,8 @@ def _measure(job: Path, ended: dict[str, Any], pages: float) -> Measured:
     drums = {name: about for name, about in ended.get("drum", {}).items() if about.get("rows_written")}
     if "seen" not in drums or not drums["seen"]["unique"]:  # none, or of a version that counted less
         return Measured(fetched, parameters)
+    if "beast" not in ended:  # a DRUM of keys alone, which knows no URLs: that of Sydney
+        return Measured(fetched, parameters, {name: drum_compared(about) for name, about in drums.items()})
     seen, beast, space = drums["seen"], ended["beast"], Space(settings, Env(), job).seen
     parameters |= {
         "url_bytes": seen["aux_bytes"] / seen["rows"],

@@ -106,7 +106,7 @@ def trial(web: WebGraph, seeds: int = SEEDS) -> Iterator[Trial]:
 
 
 def live_tables(web: WebGraph) -> list[Table]:
-    """Tables 1 and 2 of Limited Memory, and α and p of IRLbot, of live crawls beside simulated ones."""
+    """Tables 1 and 2 of Limited Memory, and α, λ and p of IRLbot, of live crawls beside simulated ones."""
     web = web.first(PAGES)
     with trial(web) as tried:
         note = (
@@ -114,7 +114,7 @@ def live_tables(web: WebGraph) -> list[Table]:
             "way once. Live: one request at a time, without pauses; polite: 500 at a time and a hundredth of the "
             "default pauses, which changes the order."
         )
-        return [_table_1(tried, note), _table_2(tried, note), _irlbot(tried)]
+        return [_table_1(tried, note), _table_2(tried, note), irlbot_table(tried)]
 
 
 def _table_1(tried: Trial, note: str) -> Table:
@@ -159,7 +159,8 @@ def _table_2(tried: Trial, note: str) -> Table:
     return Table(LIMITED, "Table 2, live", "Coverage under a queue limit", columns, tuple(rows), note)
 
 
-def _irlbot(tried: Trial) -> Table:
+def irlbot_table(tried: Trial) -> Table:
+    """What URL checks and budgets of a live crawl move, and how many of its links were new."""
     found = measure(tried.irlbot(), tried.reach)
     links = int(np.diff(tried.web.indptr)[tried.full.order].sum())
     rows: list[tuple[str, tuple[Cell | None, ...]]] = [
@@ -170,11 +171,18 @@ def _irlbot(tried: Trial) -> Table:
         checked = found.parameters["links_per_page"] * found.measured_pages * found.parameters["url_bytes"]
         alpha = f"{seen.predicted_bytes / checked:.2f}"
         rows.insert(0, ("α of URLseen", (Cell(alpha, seen.counted_bytes / checked),)))
+    if found.budgets is not None:
+        by_10, live = (
+            speed / found.parameters["rate"]
+            for speed in (found.budgets.beast_bytes_per_second, found.budgets.bytes_per_second)
+        )
+        rows.insert(1, ("λ of BEAST, bytes a page", (Cell(f"{by_10:.0f}", live),)))
     return Table(
         "IRLbot",
-        "α and p, live",
+        "α, λ and p, live",
         "What the model and the graph say, and a live crawl",
         ("model",),
         tuple(rows),
-        "α is how often each byte of a URL is written or read while it is checked; p follows from the graph.",
+        "α is how often each byte of a URL is written or read while it is checked, by equation (5); λ is what budgets move, by "
+        "(10), which is a bound on a web that ends; p follows from the graph.",
     )

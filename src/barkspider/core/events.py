@@ -10,9 +10,9 @@ it wants to be called again. Each instruction is answered by exactly one outcome
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from barkspider.core.records import UrlRow
 
@@ -166,16 +166,18 @@ class Counters:
         )
 
 
+# Makes a state durable and describes it as JSON. It is called once, in any thread, while its structure goes on. `files` in
+# what it returns names each file, relative to the folder of the whole, with the length that counts.
+Prepared: TypeAlias = Callable[[], dict[str, Any]]
+
+
 class Structure(Protocol):
     """Something with files whose state a checkpoint commits; see `storage.manifest`."""
 
     name: str
 
-    def prepare(self) -> dict[str, Any]:
-        """Make the present state durable and describe it as JSON.
-
-        `files` in it names each file, relative to the folder of the whole, with the length that counts.
-        """
+    def prepare(self) -> Prepared:
+        """Hold on to the present state, as quickly as can be: its owner waits, and goes on when this returns."""
         ...
 
     def committed(self) -> None:

@@ -329,6 +329,11 @@ class Sydney:
         "Keep the links left of a page in S; without it they are dropped and counted: P alone (section 3.1)",
     )
     refetch: bool = _setting(False, "Fetch a page of S again for its remaining links instead of storing them")
+    seen: str = _setting(
+        "memory",
+        "Where the set of seen URLs lies: memory (8 to 26 bytes each) or disk (links wait for a merge then)",
+        choices=("memory", "disk"),
+    )
 
 
 @dataclass(frozen=True, slots=True)

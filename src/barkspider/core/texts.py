@@ -27,6 +27,10 @@ memory: Any = cgutils
 BYTES = nb.types.Array(nb.uint8, 1, "C", readonly=True)
 PLACES = nb.types.Array(nb.int64, 1, "C", readonly=True)
 
+# For functions that kernels call for every few bytes: they count no references to the arrays they are given, which
+# whoever calls them holds. Four atomic steps a call took longer than finding the end of a tag. Such a function can make no array.
+SMALL: Any = {"nogil": True, "cache": True, "_nrt": False}
+
 
 @dataclass(frozen=True, slots=True)
 class Texts:

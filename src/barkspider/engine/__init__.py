@@ -6,7 +6,7 @@
 `links` turn them into what a `harvest` takes in, `outcomes` are its rows in the journal. `ledger` makes the crawl survive with a journal of harvests and checkpoints;
 `checkpointer` says when these are made, `checkpoint` what they hold, `recovery` is the way back from them; `cookies` are kept
 with them. `job` is the folder on disk, `folder` how it is told from others and `trust` whose settings it has, `control` how a crawl is spoken to,
-`statistics` what people see, `watch` what holds the loop, `reach` whom it could not reach, `preflight` what is done before anything starts, `spare` how files come before connections, `blocking` all of it in one call.
+`statistics` what people see, `phases` where CPU goes, `watch` what holds the loop, `reach` whom it could not reach, `preflight` what is done before anything starts, `spare` how files come before connections, `blocking` all of it in one call.
 
 Jobs that no crawl runs on: `stored` reads one back, `verify` checks it, `adding` gives it URLs, `recrawl` its old pages to
 fetch again, `earlier` finds what is stored of these, `redirecting` the domains that only lead elsewhere. `explain` is one

@@ -16,7 +16,7 @@ from barkspider.core.events import FetchPage
 from barkspider.engine.harvest import Reaped
 from barkspider.engine.work import Arrival
 
-_NOBODY = 0  # whose what comes from ourselves is: seeds
+_NOBODY, _THREADS = 0, -1  # whose what comes from ourselves is, such as seeds, and what threads have read
 _MANY = 4096  # domains that were read lately; those that others have caught up with are then forgotten
 
 
@@ -25,6 +25,7 @@ class Arrivals:
 
     def __init__(self) -> None:
         self._waiting: dict[int, deque[Arrival | Reaped]] = {}
+        self._read = deque[Arrival]()  # what a thread has read takes most memory: it waits for nothing
         # Domains of which something waits, by the share at which that would be done; equals in their order.
         self._turns: list[tuple[float, int, int]] = []
         self._numbers = count()
@@ -42,8 +43,11 @@ class Arrivals:
 
     def append(self, each: Arrival | Reaped) -> None:
         """Something has arrived."""
-        domain = _domain(each)
         self._count += 1
+        if isinstance(each, Arrival) and each.content is not None:
+            self._read.append(each)
+            return
+        domain = _domain(each)
         if domain in self._waiting:
             self._waiting[domain].append(each)
         else:
@@ -52,6 +56,9 @@ class Arrivals:
 
     def popleft(self) -> Arrival | Reaped:
         """What is to be read next."""
+        if self._read:
+            self._last, self._count = _THREADS, self._count - 1
+            return self._read.popleft()
         done, _, domain = heappop(self._turns)
         while done < sum(self._had.get(domain, ())):  # it was read since it lined up
             self._line_up(domain)

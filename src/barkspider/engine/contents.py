@@ -1,81 +1,104 @@
 """What is in an answer: its encodings taken off, told what it is, and read.
 
     Response ─► read, on the loop ─► Content
-       └ a large one ─► read_aside, in a thread ─┘
+       └ one that pays ─► read_aside, in a thread ─┘
 
 An answer of some kilobytes may unpack to megabytes, and those take as long as a hundred pages: while they are read
-sockets would wait.
+sockets would wait. Where the process has another core, pages of today's size are read there as well: unpacking, scanning
+and hashing release the GIL. The threads are given little more than they can do at once, and the loop reads the rest.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
+from barkspider.archive.records import digest
 from barkspider.core.settings import Settings
 from barkspider.fetch import Response
-from barkspider.page import Bounds, Page, PageReader, sniff
+from barkspider.page import Bounds, Hrefs, Page, PageReader, sniff
 from barkspider.url import Keys
 
 # Bytes, unpacked: more are read in the thread. Markup of this size takes 25 ms at worst, links aside.
 LARGE = 1 << 19
 _HTML = frozenset(("text/html", "application/xhtml+xml"))
-# What waits for the thread, as received, before no further page is asked for; a thread reads that in a second or two.
+# What waits for threads, as received, before no further page is asked for; a thread reads that in a second or two.
 _MOST_WAITING = 32_000_000
+# Bytes, as received: fewer are read sooner than they are handed over.
+_WORTH_A_THREAD = 16_000
+_AHEAD = 4  # answers that a thread has to itself: it waits for the GIL now and then, and must not run dry
 
 
 class Content(NamedTuple):
-    """What reading a page has shown. `decoded` says whether its encodings came off whole, `digest` is the key of its
-    bytes, or 0 if nobody counts duplicates, and `text` gives what people read of it."""
+    """What reading a page has shown. `decoded` says whether its encodings came off whole, `sha1` is of its bytes then, b""
+    if it had none; `digest` is the key of its bytes, or 0 if nobody counts duplicates, and `text` gives what people read."""
 
     media_type: str
     page: Page
     decoded: bool
+    sha1: bytes | None
     digest: int
     text: Callable[[], str]
 
 
 class Contents:
-    """Reads the answers of one crawl, on its loop and in one thread beside it. `close` waits for that thread."""
+    """Reads the answers of one crawl, on its loop and in threads beside it. `close` waits for those."""
 
     def __init__(self, settings: Settings) -> None:
-        self._here, self._aside = _ContentReader(settings), _ContentReader(settings)
-        self._thread = ThreadPoolExecutor(1, "pages")
-        self._waiting = 0
-        self._has_room = asyncio.Event()
-        self._has_room.set()
+        self._settings, self._here = settings, _ContentReader(settings)
+        self._spare = len(os.sched_getaffinity(0)) - 1  # cores beside the loop's
+        self._threads = ThreadPoolExecutor(max(self._spare, 1), "pages", self._begin_thread)
+        self._own = threading.local()  # a reader for each thread
+        self._loop = asyncio.get_running_loop()
+        self._waiting = self._handed = 0  # bytes, as received, and answers that threads have not read
 
-    async def room(self) -> None:
-        """Wait until the thread has not too much to do."""
-        await self._has_room.wait()
+    @property
+    def has_room(self) -> bool:
+        """Whether the threads have not too much to do."""
+        return self._waiting <= _MOST_WAITING
+
+    def pays_aside(self, response: Response) -> bool:
+        """Whether an answer is better read in a thread."""
+        worth = len(response.exchange.payload) >= _WORTH_A_THREAD
+        return (worth and self._handed < self._spare * _AHEAD) or is_large(response)
 
     def read(self, response: Response) -> Content:
         """Read an answer here and now."""
-        if is_large(response):
-            return self._here.read_whole(response)
-        return self._here.read(response, response.body, response.decoded)
+        return self._here.read(response)
 
-    async def read_aside(self, response: Response) -> Content:
-        """Read an answer in the thread."""
-        size = len(response.exchange.payload)
-        self._set_waiting(self._waiting + size)
-        try:
-            return await asyncio.get_running_loop().run_in_executor(
-                self._thread, self._aside.read_whole, response
-            )
-        finally:
-            self._set_waiting(self._waiting - size)
+    def read_aside(self, response: Response, done: Callable[[Content | Exception], None]) -> None:
+        """Read an answer in a thread; `done` is told on the loop, also what went wrong."""
+        self._waiting += len(response.exchange.payload)
+        self._handed += 1
+        self._threads.submit(self._read_in_thread, response, done)
 
     def close(self) -> None:
         """Read nothing more."""
-        self._thread.shutdown(cancel_futures=True)
+        self._threads.shutdown(cancel_futures=True)
 
-    def _set_waiting(self, size: int) -> None:
-        self._waiting = size
-        (self._has_room.set if size <= _MOST_WAITING else self._has_room.clear)()
+    def _begin_thread(self) -> None:
+        self._own.reader = _ContentReader(self._settings)
+
+    def _read_in_thread(self, response: Response, done: Callable[[Content | Exception], None]) -> None:
+        reader: _ContentReader = self._own.reader
+        try:
+            found: Content | Exception = reader.read(response)
+        except Exception as error:
+            found = error
+        response.pack()
+        self._loop.call_soon_threadsafe(self._was_read, len(response.exchange.payload), found, done)
+
+    def _was_read(
+        self, size: int, found: Content | Exception, done: Callable[[Content | Exception], None]
+    ) -> None:
+        self._waiting -= size
+        self._handed -= 1
+        done(found)
 
 
 def is_large(response: Response) -> bool:
@@ -92,19 +115,22 @@ class _ContentReader:
         bounds = Bounds(settings.limits.page_links, settings.url.max_length)
         self._pages = PageReader(settings.page, settings.agent.name, bounds)
 
-    def read_whole(self, response: Response) -> Content:
-        content = self.read(response, *response.unpack())
+    def read(self, response: Response) -> Content:
+        if not is_large(response):
+            return self._read(response, response.body, response.decoded)
+        response.pack()
+        content = self._read(response, *response.unpack())
         page = self._settings.page
         if not (page.keep_words or page.classifier):
             return content._replace(text=str)  # nobody will ask, and the body can go
         text = content.text()
         return content._replace(text=lambda: text)
 
-    def read(self, response: Response, body: bytes, decoded: bool) -> Content:
+    def _read(self, response: Response, body: bytes, decoded: bool) -> Content:
         exchange, pages, settings = response.exchange, self._pages, self._settings
         content_type = exchange.header(b"content-type") or None
         media_type = sniff(content_type, body)
-        page = Page([], response.url, "")
+        page = Page(Hrefs(), response.url, "")
         text: Callable[[], str] = str
         if media_type in _HTML:
             page = pages.read(
@@ -117,5 +143,8 @@ class _ContentReader:
             text = partial(pages.text, body, content_type)
         elif media_type == "text/css" and settings.page.requisites:
             page = pages.read_style(body, content_type, response.url)
-        digest = self._keys.of(body) if settings.limits.site_duplicates else 0
-        return Content(media_type, page, decoded, digest, text)
+        key = self._keys.of(body) if settings.limits.site_duplicates else 0
+        sha1 = None
+        if decoded and body:
+            sha1 = b"" if body is exchange.payload else digest(body)
+        return Content(media_type, page, decoded, sha1, key, text)

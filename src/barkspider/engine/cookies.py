@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from barkspider.core.events import FetchRobots, PageFetched, RobotsFetched
+from barkspider.core.events import FetchRobots, PageFetched, Prepared, RobotsFetched
 from barkspider.engine.harvest import Harvest
 from barkspider.fetch import CookieJar
 from barkspider.storage.env import Env
@@ -35,9 +35,10 @@ class KeptCookies:
                 url = asked.url if isinstance(asked, FetchRobots) else asked.row.url.decode()
                 self._jar.take(split(url), outcome.cookies, harvest.time)
 
-    def prepare(self) -> dict[str, Any]:
+    def prepare(self) -> Prepared:
         """See `core.events.Structure`."""
-        return self._snapshot.write({}, {_SITES: self._jar.save()})
+        saved = self._jar.save()
+        return lambda: self._snapshot.write({}, {_SITES: saved})
 
     def committed(self) -> None:
         """See `core.events.Structure`."""

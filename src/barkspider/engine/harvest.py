@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from barkspider.archive import Note, batches_of, decode_batch, encode_batch
-from barkspider.archive.notes import LINKING, schema_of
+from barkspider.archive.notes import LINKING, located, schema_of
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.errors import StorageError
 from barkspider.core.events import Outcome, PageFetched
@@ -72,10 +72,7 @@ class Harvest:
                 assert isinstance(outcome, PageFetched)
                 outcome = replace(outcome, links=batch.slice(place, place + count))
             outcomes.append(outcome)
-            for note in said:
-                if note.table == LINKING:
-                    note = Note(LINKING, note.row | {"first": place, "count": count})
-                notes.append(note)
+            notes += (located(note, place, count) if note.table == LINKING else note for note in said)
             place += count
         return cls(time, outcomes, batch, batches_of(notes), places, tally)
 

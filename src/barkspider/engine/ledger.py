@@ -10,20 +10,17 @@ structures go back to it, the archive is cut to the last record, and the records
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from barkspider.archive import Recovered, count_kept, recover
-from barkspider.core.events import Structure
+from barkspider.core.events import Prepared, Structure
 from barkspider.engine.checkpoint import JOURNAL, Progress
 from barkspider.engine.harvest import Harvest, places_of
 from barkspider.storage.env import Env
 from barkspider.storage.store.journal import Journal
 from barkspider.storage.store.manifest import Store
-
-_CLOCKS = 1.0  # seconds: a file system dates its files by a clock that is a little behind
 
 
 class Ledger:
@@ -41,7 +38,6 @@ class Ledger:
         self._store = Store.open(env, folder)
         self.progress = Progress.read(self._store.state(self.name))
         self.tally: Mapping[str, Any] = self.progress.tally
-        self._settled = time.time()
         self._journal = Journal(env, folder / JOURNAL, self.progress.sequence)
         self._store.add(self)
 
@@ -97,24 +93,36 @@ class Ledger:
         self.tally = harvest.tally
         self._journal.flush()
 
-    def settle(self) -> None:
-        """Let the disk take what was written since the last time this was called. Any thread."""
-        since, self._settled = self._settled, time.time()
-        self._env.settle(self._folder, since - _CLOCKS)
-
     def commit(self, seconds: float, extended: list[str]) -> None:
-        """A checkpoint: all that was written has been applied. What the arguments are says `Progress`."""
+        """A checkpoint, as a whole; see `begin`."""
+        self.begin(seconds, extended)()
+        self.end()
+
+    def begin(self, seconds: float, extended: list[str]) -> Callable[[], None]:
+        """The first part of a checkpoint: all that was written has been applied. What the arguments are says `Progress`.
+
+        What is returned is the second part, for any thread; the crawl goes on meanwhile. `end` is the last.
+        """
         last = self._journal.last
         self.progress = Progress(
-            sequence=last, seconds=round(seconds, 3), extended=extended, tally=self.tally
+            sequence=last, seconds=round(seconds, 3), extended=list(extended), tally=self.tally
         )
-        self._journal.sync()
-        self._store.commit()
-        self._journal.checkpointed(last)
+        sync, write = self._journal.turn(), self._store.prepare()
 
-    def prepare(self) -> dict[str, Any]:
+        def finish() -> None:
+            sync()
+            write()
+            self._journal.checkpointed(last)
+
+        return finish
+
+    def end(self) -> None:
+        """The last part of a checkpoint, when the second is done: what only the one before it named may go."""
+        self._store.committed()
+
+    def prepare(self) -> Prepared:
         """See `core.events.Structure`."""
-        return self.progress.as_dict()
+        return self.progress.as_dict
 
     def committed(self) -> None:
         """See `core.events.Structure`."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
-from itertools import chain
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -14,36 +13,48 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from barkspider.core.allotment import names
-from barkspider.core.batch import NO_URLS, UrlBatch
+from barkspider.core.batch import WIDTH, UrlBatch
 from barkspider.core.errors import UrlError
 from barkspider.core.events import FetchRobots
-from barkspider.core.records import Flag, UrlRow
+from barkspider.core.records import Flag, UrlRow, pack_row
 from barkspider.core.settings import Settings
+from barkspider.core.texts import Bytes, Texts
+from barkspider.page import Hrefs
 from barkspider.page.classify import top_level
 from barkspider.url import Domains, Keys, Normaliser, ScopeRules, landing, parse, split
+from barkspider.url.origins import Origins
+from barkspider.url.resolve import UNUSUAL, Resolver
+from barkspider.url.rows import pack_rows
 
-_MOST_DEPTH = 65_535  # what the column of depths holds
 # Style sheets that import others, frames in frames: more than people nest, and less than a trap would.
 _NESTED = 5
 # What only an exclusion refuses; a plain number: arithmetic on flags is slow.
 _ASKED_FOR = int(Flag.SEED | Flag.REQUISITE)
+# Why a link is not in scope, by number; 0 says that it is.
+_REASONS = ("", "scheme", "port", "host", "domain", "scope", "path", "extension", "depth")
+_NUMBERS: dict[str | None, int] = {None: 0} | {reason: number for number, reason in enumerate(_REASONS)}
+_TOO_DEEP, _NO_DEPTH = _NUMBERS["depth"], 1 << 40
+_ANY_BYTES = 1 << 62
 
 
 class Links(NamedTuple):
-    """URLs that were found together, in scope, with the keys of their hosts and domains: not yet rows of a batch.
+    """URLs that were found together and are in scope, `outside` those that are not; `cut` says that there were more than a
+    page may have."""
 
-    `outside` are those that are not in scope; `cut` says that there were more than a page may have.
-    """
-
-    urls: list[bytes]
-    hosts: list[int]
-    domains: list[int]
-    depths: list[int]
-    hops: int
-    flags: int
-    parent: int
+    urls: UrlBatch
     outside: list[str]
     cut: bool = False
+
+
+class _Kind(NamedTuple):
+    """What the URLs that were found together have in common. Their depth differs where it begins anew at each site:
+    `site` is the key of the host at which it does not."""
+
+    depth: int
+    hops: int
+    flags: int
+    parent: int = 0
+    site: int | None = None
 
 
 class LinkMaker:
@@ -61,7 +72,7 @@ class LinkMaker:
         self._wall = wall
         domains = self._domains = Domains(settings.url.private_suffixes, names(settings.memory))
         self._normalise = Normaliser(settings.url, domains)
-        self._keys = Keys(settings.seed)
+        self._keys, self._seed = Keys(settings.seed), np.uint64(settings.seed)
         self._most_bytes = settings.limits.page_link_bytes
         self._from_site = settings.scope.depth_from == "site"
         self._seeds = [self._normalise(seed) for seed in seeds]
@@ -69,22 +80,13 @@ class LinkMaker:
         self.refused = Counter[str]() if refused is None else refused
         self.extended: list[str] = []  # what redirects of seeds and seeds given later added to the scope
         self._wanted = top_level(settings.page.keep_tlds)
-
-        @lru_cache(names(settings.memory))
-        def place(origin: str) -> tuple[int, int, str | None]:
-            """The keys of the host and the domain of an origin, and why scope refuses it, if it does."""
-            host = split(origin + "/").host
-            return (
-                self._keys.of(host),
-                self._keys.of(domains.pay_level(host)),
-                self._scope.refuses_origin(origin, host),
-            )
-
-        self._place = place
+        self._resolver = Resolver(settings.url, settings.seed, self._most_bytes)
+        self._at_once = settings.limits.page_links + 1  # with the page's own
+        self._origins = Origins(self._place, names(settings.memory), self._at_once, settings.seed)
 
     def seeds(self) -> UrlBatch:
         """The seeds, but those that are excluded."""
-        return self.batch([self._in_scope(self._seeds, [0] * len(self._seeds), 0, int(Flag.SEED))])
+        return self._in_scope(self._seeds, _Kind(0, 0, int(Flag.SEED))).urls
 
     def seed_hosts(self) -> set[int]:
         """The keys of the hosts of all seeds."""
@@ -100,7 +102,7 @@ class LinkMaker:
         twice = int(Flag.SEED | Flag.AGAIN)
         return self.batch(
             [
-                self._in_scope(part, [0] * len(part), 0, flags)
+                self._in_scope(part, _Kind(0, 0, flags))
                 for part, flags in ((new, int(Flag.SEED)), (known, twice))
             ]
         )
@@ -111,7 +113,8 @@ class LinkMaker:
         They were in scope once, and that is not asked again; nor who links to them, since they were kept.
         """
         urls = pages["url"].to_pylist()
-        places = [self._place(url[: url.find("/", 8)]) for url in urls]
+        known = {origin: self._place(origin) for origin in {url[: url.find("/", 8)] for url in urls}}
+        places = [known[url[: url.find("/", 8)]] for url in urls]
         return UrlBatch.of(
             [url.encode() for url in urls],
             key=pages["key"].to_numpy(),
@@ -124,30 +127,67 @@ class LinkMaker:
         )
 
     def links(
-        self, hrefs: Sequence[str], base: str, page: UrlRow, requisites: Sequence[str] = ()
+        self, hrefs: Hrefs | Sequence[str], base: str, page: UrlRow, requisites: Sequence[str] = ()
     ) -> list[Links]:
-        """The links of a page without repetitions; `base` is what they are relative to.
+        """The links of a page without repetitions; `base` is what they are relative to. Texts give the same as `Hrefs` of
+        them, and take longer.
 
         `requisites` are what the page needs to be shown: they lie as deep as the page itself, and come first. Only
         exclusions count for them. A requisite of a requisite counts those above it as hops.
         """
-        urls, cut = self._normalise.many(hrefs, parse(base), self.refused, self._most_bytes)
-        depths = [page.depth + 1] * len(urls)
+        flags, site = self._recommends(page), None
         if self._from_site:
-            here = split(page.url.decode()).host
-            depths = [page.depth + 1 if split(url).host == here else 0 for url in urls]
-        flags = self._recommends(page)
-        found = [self._in_scope(urls, depths, 0, flags, page.key, cut)]
-        if requisites:
-            needed, cut = self._normalise.many(requisites, parse(base), self.refused, self._most_bytes)
-            hops = page.hops + 1 if page.flags & Flag.REQUISITE else 0
-            if hops > _NESTED:
-                self.refused["nested"] += len(needed)
-                needed = []
-            depths = [page.depth] * len(needed)
-            flags |= int(Flag.REQUISITE)
-            found.insert(0, self._in_scope(needed, depths, hops, flags, page.key, cut))
-        return found
+            site = self._keys.of(split(page.url.decode()).host)
+        kind = _Kind(page.depth + 1, 0, flags, page.key, site)
+        links = self._simple_links(hrefs, base, kind) if isinstance(hrefs, Hrefs) else None
+        if links is None:
+            links = self._links(hrefs.texts() if isinstance(hrefs, Hrefs) else hrefs, base, kind)
+        if not requisites:
+            return [links]
+        hops = page.hops + 1 if page.flags & Flag.REQUISITE else 0
+        kind = _Kind(page.depth, hops, flags | int(Flag.REQUISITE), page.key)
+        return [self._links(requisites, base, kind), links]
+
+    def _links(self, texts: Sequence[str], base: str, kind: _Kind) -> Links:
+        """The URLs of texts, each by itself."""
+        urls, cut = self._normalise.many(texts, parse(base), self.refused, self._most_bytes)
+        if kind.hops > _NESTED:
+            self.refused["nested"] += len(urls)
+            urls = []
+        return self._in_scope(urls, kind, cut)
+
+    def _simple_links(self, hrefs: Hrefs, base: str, kind: _Kind) -> Links | None:
+        """The URLs of links, nearly all by compiled functions; None if they are too many, or rules are not for that."""
+        if len(hrefs.targets) >= self._at_once:
+            return None
+        self._origins.make_room()
+        root = parse(base)
+        resolved = self._resolver.resolve(hrefs.lines, hrefs.targets, str(root), self._origins)
+        if resolved is None:
+            return None
+        refused = {"scheme": resolved.schemes, "too_long": resolved.too_long}
+        urls, found, used = resolved.urls, resolved.found, resolved.used
+        if resolved.unusual:
+            rows = np.flatnonzero(found[:, 0] == UNUSUAL)
+            texts, places = list[str](), list[tuple[int, int, int, int]]()
+            for start, end, times in hrefs.targets[rows].tolist():
+                try:
+                    url = self._normalise(hrefs.lines[start:end].decode(), root)
+                except UrlError as error:
+                    refused[error.reason] = refused.get(error.reason, 0) + times
+                    places.append((UNUSUAL, 0, 0, 0))
+                else:
+                    texts.append(url)
+                    places.append((used, used + len(url), self._number(url), 0))
+                    used += len(url)
+            found[rows] = places
+            urls = np.concatenate((urls[: resolved.used], np.frombuffer("".join(texts).encode(), np.uint8)))
+        links = self._pack(urls[:used], found, kind, most=self._most_bytes)
+        if links is not None:
+            for reason, times in refused.items():
+                if times:
+                    self.refused[reason] += times
+        return links
 
     def counts(self, page: UrlRow) -> bool:
         """Whether the links of a page count: not of one that others need and that is itself out of scope."""
@@ -157,22 +197,8 @@ class LinkMaker:
         )
 
     def batch(self, links: Sequence[Links]) -> UrlBatch:
-        """Links of any number of pages as rows, in their order."""
-        if not links:
-            return NO_URLS
-        urls = list(chain.from_iterable(each.urls for each in links))
-        counts = [len(each.urls) for each in links]
-        return UrlBatch.of(
-            urls,
-            key=self._keys.column(urls),
-            host_key=_column((each.hosts for each in links), len(urls)),
-            pld_key=_column((each.domains for each in links), len(urls)),
-            depth=_column((each.depths for each in links), len(urls)),
-            hops=np.repeat([each.hops for each in links], counts),
-            flags=np.repeat([each.flags for each in links], counts),
-            parent=np.repeat(np.array([each.parent for each in links], np.uint64), counts),
-            found=int(self._wall()),
-        )
+        """Links of any number of pages, in their order."""
+        return UrlBatch.join([each.urls for each in links])
 
     def anchors(self, texts: Mapping[str, str], base: str) -> dict[str, str]:
         """Texts of links by their URLs."""
@@ -201,13 +227,13 @@ class LinkMaker:
             self.refused[error.reason] += 1
             return None
         flags = int((source.flags & (Flag.SEED | Flag.REQUISITE | Flag.LINKED)) | Flag.REDIRECT)
-        found = self._in_scope([url], [source.depth], min(source.hops + 1, 255), flags, source.key)
-        if not found.urls:
+        found = self._in_scope([url], _Kind(source.depth, min(source.hops + 1, 255), flags, source.key)).urls
+        if not len(found):
             return None
         if flags & Flag.SEED:
             self.extend(url)
         exact = str(written.with_fragment(None).with_username("").with_password(None))
-        return self.batch([found]).rows()[0], exact.encode()
+        return found.rows()[0], exact.encode()
 
     def robots_at(self, location: str, asked: FetchRobots) -> str:
         """Where a robots.txt sends us; "" if that is nowhere, or nowhere that the user would let us go."""
@@ -217,50 +243,86 @@ class LinkMaker:
     def extend(self, url: str) -> None:
         """Take a site into scope: a seed leads there, or it is a seed itself."""
         self._scope.extend(url)
-        self._place.cache_clear()
+        self._origins.clear()
         self.extended.append(url)
 
-    def _in_scope(
+    def _in_scope(self, urls: Sequence[str], kind: _Kind, cut: bool = False) -> Links:
+        """The URLs that are in scope, and the others; all of them, even if some are the same."""
+        parts = [
+            self._portion(urls[start : start + self._at_once], kind)
+            for start in range(0, len(urls), self._at_once)
+        ]
+        return Links(self.batch(parts), [url for part in parts for url in part.outside], cut)
+
+    def _portion(self, urls: Sequence[str], kind: _Kind) -> Links:
+        self._origins.make_room()
+        found = np.zeros((len(urls), 4), np.int64)
+        places = list(accumulate(map(len, urls), initial=0))
+        found[:, 0], found[:, 1] = places[:-1], places[1:]
+        found[:, 2] = [self._number(url) for url in urls]
+        links = self._pack(np.frombuffer("".join(urls).encode(), np.uint8), found, kind)
+        assert links is not None
+        return links
+
+    def _pack(
         self,
-        urls: list[str],
-        depths: list[int],
-        hops: int,
-        flags: int,
-        parent: int = 0,
-        cut: bool = False,
-    ) -> Links:
-        """The URLs that are in scope, and the others."""
-        scope = self._scope
-        # The links of a page lie at a few origins: what depends on these alone is found once for each.
-        places = [url[: url.find("/", 8)] for url in urls]
-        known = {origin: self._place(origin) for origin in set(places)}
-        refused = {origin: reason for origin, (_, _, reason) in known.items() if reason is not None}
-        deepest = max(depths, default=0)
-        reasons: list[str | None] = []
-        if flags & _ASKED_FOR:
-            reasons = [scope.excludes(url) for url in urls]
-        elif refused or scope.looks_at_urls or deepest > scope.most_depth:
-            reasons = [
-                refused.get(place) or scope.refuses_url(url, depth)
-                for url, place, depth in zip(urls, places, depths, strict=True)
-            ]
-        outside: list[str] = []
-        if any(reasons):
-            chosen = []
-            for number, reason in enumerate(reasons):
-                if reason is None:
-                    chosen.append(number)
-                else:
-                    self.refused[reason] += 1
-                    outside.append(urls[number])
-            urls, places = [urls[k] for k in chosen], [places[k] for k in chosen]
-            depths = [depths[k] for k in chosen]
-        texts = "\n".join(urls).encode().split(b"\n") if urls else []
-        hosts, domains = [known[place][0] for place in places], [known[place][1] for place in places]
-        if deepest > _MOST_DEPTH:
-            depths = [min(depth, _MOST_DEPTH) for depth in depths]
-        return Links(texts, hosts, domains, depths, hops, flags, parent, outside, cut)
+        urls: Bytes,
+        found: npt.NDArray[np.int64],
+        kind: _Kind,
+        most: int | None = None,
+    ) -> Links | None:
+        """Rows of those of the URLs that are in scope. If they may have `most` bytes together, each counts once, and the
+        answer is None if they have more."""
+        scope, origins, count = self._scope, self._origins, len(found)
+        asked_for = bool(kind.flags & _ASKED_FOR)
+        if asked_for or scope.looks_at_urls:
+            text = urls.tobytes()
+            for row, (start, end, *_) in enumerate(found.tolist()):
+                if start >= 0:
+                    url = text[start:end].decode()
+                    reason = scope.excludes(url) if asked_for else scope.refuses_url(url, 0)
+                    found[row, 3] = _NUMBERS[reason]
+        rows = np.empty(count * WIDTH + len(urls), np.uint8)
+        offsets, outside = np.empty(count + 1, np.int64), np.empty(count, np.int64)
+        refused = np.zeros(len(_REASONS), np.int64)
+        head = pack_row(UrlRow(0, 0, 0, 0, kind.hops, 0, kind.flags, b"", kind.parent, int(self._wall())))
+        kept, left = pack_rows(
+            urls,
+            found,
+            origins.hosts,
+            origins.domains,
+            origins.verdicts,
+            asked_for,
+            np.frombuffer(head, np.uint8),
+            self._seed,
+            0 if kind.site is None else kind.site,
+            kind.depth,
+            kind.depth if kind.site is None else 0,
+            _NO_DEPTH if asked_for else scope.most_depth,
+            _TOO_DEEP,
+            _ANY_BYTES if most is None else most,
+            most is not None,
+            rows,
+            offsets,
+            outside,
+            refused,
+        )
+        if kept < 0:
+            return None
+        others: list[str] = []
+        if left:
+            self.refused.update({reason: int(n) for reason, n in zip(_REASONS, refused, strict=True) if n})
+            places = found[outside[:left], :2].tolist()
+            others = [urls[start:end].tobytes().decode() for start, end in places]
+        offsets = offsets[: kept + 1]
+        return Links(UrlBatch(Texts(offsets, rows[: offsets[-1]])), others)
 
+    def _number(self, url: str) -> int:
+        return self._origins.number(url[: url.find("/", 8)])
 
-def _column(parts: Iterable[list[int]], count: int) -> npt.NDArray[np.uint64]:
-    return np.fromiter(chain.from_iterable(parts), np.uint64, count)
+    def _place(self, origin: str) -> tuple[int, int, int]:
+        """The keys of the host and the domain of an origin, and the number of the reason why scope refuses it."""
+        host = split(origin + "/").host
+        domain = self._domains.pay_level(host)
+        reason = self._scope.refuses_origin(origin, host)
+        return self._keys.of(host), self._keys.of(domain), _NUMBERS[reason]

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections import deque
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any, Self
 
 from barkspider.core.allotment import fit_memory
@@ -51,12 +51,15 @@ class Crawl:
         """`open` makes one from a job."""
         self._job, self._clock, self._steady = parts.job, parts.clock, parts.steady
         self._tally, self._ledger, self._links = parts.tally, parts.ledger, parts.links
+        self._phases = parts.tally.phases
         self._archive, self._worker, self._frontier = parts.archive, parts.worker, parts.frontier
         self.replayed = parts.replayed  # outcomes since the last checkpoint
         self.fault: StorageError | ShortMemoryError | None = None  # what ended the crawl, if it was no wish
-        self._arrived = Arrivals()  # filled by tasks, emptied by `_reap`
+        self._asked = deque[Instruction]()  # filled by `_loop`, emptied there while there is room
+        self._arrived = Arrivals()  # filled by `_arrive` and `_take`, emptied by `_reap`
         self._news = asyncio.Event()
-        self._under_way: set[asyncio.Task[None]] = set()
+        self._under_way = 0  # instructions that were begun and have not arrived
+        self._given_up = False  # whether what arrives comes too late
         self._stopped_by = ""
         self._closing = False
         self._pauses: set[str] = set()  # why nothing is given out
@@ -64,7 +67,12 @@ class Crawl:
         self._started = self._clock.monotonic()
         self._watch = Watch(self._log)
         self._checkpointer = Checkpointer(
-            self._ledger, self._clock, self._job.settings.checkpoint, self._commit, self._news.set
+            self._ledger,
+            self._clock,
+            self._job.settings.checkpoint,
+            lambda: (self._seconds(), self._links.extended),
+            self._log,
+            self._news.set,
         )
 
     @classmethod
@@ -117,8 +125,9 @@ class Crawl:
 
     def abort(self) -> None:
         """Give up what is in flight; `run` returns at once."""
-        for task in self._under_way:
-            task.cancel()
+        self._given_up, self._under_way = True, 0
+        self._worker.abort()
+        self._news.set()
 
     def pause(self, on: bool, why: str = "request") -> None:
         """Give out nothing while there is a reason not to."""
@@ -167,10 +176,12 @@ class Crawl:
 
     async def _loop(self) -> None:
         limits = self._job.settings.limits
+        self._phases.end("open")
         while True:
             instructions, wake = self._bring_in()
-            for instruction in instructions:
-                self._begin(instruction, partial(self._worker.fetch, instruction))
+            self._asked.extend(instructions)
+            while self._asked and self._worker.has_room and not self._stopped_by:
+                self._begin(self._asked.popleft())
             if 0 < limits.bytes <= self._tally.bytes:
                 self.stop("bytes")
             if self._frontier.finished() or (self._stopped_by and not self._under_way):
@@ -180,12 +191,14 @@ class Crawl:
             if self._nobody_answers():
                 self.stop("unreachable")
                 return
+            self._phases.end("sockets")
             self._checkpointer.turn()
+            self._phases.end("checkpoint")
             await self._wait(wake)
 
     def _nobody_answers(self) -> bool:
         """Whether no byte has ever come in and what is left are retries: they would show the same for minutes."""
-        busy = self._under_way or self._arrived
+        busy = self._under_way or self._arrived or self._asked
         return not self._tally.bytes and not busy and self._reach.all_tried()
 
     def _bring_in(self) -> tuple[list[Instruction], float]:
@@ -193,12 +206,19 @@ class Crawl:
 
         It is applied after it is safe from the end of this process: first the archive, then the journal.
         """
+        self._phases.end("sockets")
         harvest = self._reap()
+        self._phases.end("harvest")
         if harvest.is_news:
             self._archive.flush()
+            self._phases.end("warc")
             self._ledger.write(harvest)
+            self._phases.end("journal")
             self._archive.add(harvest.batches, harvest.links)
-        return self._frontier.step(self._steady.now(), harvest.outcomes)
+            self._phases.end("tables")
+        done = self._frontier.step(self._steady.now(), harvest.outcomes)
+        self._phases.end("frontier")
+        return done
 
     def _reap(self) -> Harvest:
         if not self._arrived:
@@ -210,26 +230,28 @@ class Crawl:
             if each is not None:
                 reaped.append(each)
                 links += sum(len(part.urls) for part in each.links or ())
-                size += sum(sum(map(len, part.urls)) for part in each.links or ())
+                size += sum(part.urls.packed.size() for part in each.links or ())
                 rules += len(each.outcome.body) if isinstance(each.outcome, RobotsFetched) else 0
             before, now = now, self._clock.monotonic()
             self._arrived.charge(now - before)
             if now > until or links >= _MOST_LINKS or rules >= _MOST_RULES or size >= _MOST_BYTES:
                 break
         self._watch.doing = None
+        self._phases.end("read")
         self._reach.take(reaped)
         places, tally = self._archive.places(), self._tally.save()
         return Harvest.of(self._steady.now(), reaped, self._links, places, tally)
 
     def _read(self, arrival: Arrival | Reaped) -> Reaped | None:
         """What came of an instruction; whatever happens, there is one outcome, unless there are pages enough, or it
-        comes later, from the thread in which large pages are read."""
+        comes later, from a thread in which pages are read."""
         if isinstance(arrival, Reaped):
             return arrival
         self._watch.doing = arrival.instruction
         try:
-            if not self._closing and self._worker.takes_long(arrival):
-                self._begin(arrival.instruction, partial(self._worker.read_aside, arrival))
+            if not self._closing and self._worker.pays_aside(arrival):
+                self._under_way += 1
+                self._worker.read_aside(arrival, self._arrive)
                 return None
             return self._worker.read(arrival)
         except StorageError:
@@ -240,17 +262,6 @@ class Crawl:
             self._log_error(arrival.instruction)
             return Reaped(internal_error(arrival.instruction))
 
-    def _commit(self) -> None:
-        """A checkpoint: between two steps, when all that was written has been applied."""
-        start = self._clock.monotonic()
-        self._ledger.commit(self._seconds(), self._links.extended)
-        self._log(
-            "checkpoint",
-            seconds=round(self._clock.monotonic() - start, 3),
-            number=self._ledger.checkpoints,
-            harvests=self._ledger.progress.sequence,
-        )
-
     def _seconds(self) -> float:
         """How long this crawl has run, with its earlier runs."""
         return self._tally.before + self._clock.monotonic() - self._started
@@ -259,11 +270,9 @@ class Crawl:
         """Until something arrives, the frontier wants to be called, or a checkpoint is due."""
         if not self._arrived:
             pause = max(min(wake - self._steady.now(), self._checkpointer.pause()), 0.0)
-            try:
-                async with asyncio.timeout(pause):
-                    await self._news.wait()
-            except TimeoutError:
-                pass
+            timer = asyncio.get_running_loop().call_later(pause, self._news.set)
+            await self._news.wait()
+            timer.cancel()
         else:
             await asyncio.sleep(0)
         self._news.clear()
@@ -316,25 +325,18 @@ class Crawl:
         else:
             loop.default_exception_handler(context)
 
-    def _task_done(self, task: asyncio.Task[None]) -> None:
-        self._under_way.discard(task)
-        self._news.set()
-
-    def _begin(self, instruction: Instruction, work: Callable[[], Awaitable[Arrival]]) -> None:
-        task = asyncio.create_task(self._carry_out(instruction, work))
-        self._under_way.add(task)
-        task.add_done_callback(self._task_done)
-
-    async def _carry_out(self, instruction: Instruction, work: Callable[[], Awaitable[Arrival]]) -> None:
-        """Get what an instruction asks for; whatever happens, something arrives."""
+    def _begin(self, instruction: Instruction) -> None:
+        """Have done what an instruction asks for; whatever happens, something arrives."""
+        self._under_way += 1
         try:
-            arrival = await work()
+            self._worker.begin(instruction, self._arrive)
         except Exception as error:
-            if isinstance(error, StorageError) or is_shortage(error):
-                self._fail(error)
-                return
-            self._log_error(instruction)
-            arrival = Arrival(instruction, None)
+            self._arrive(Arrival(instruction, error))
+
+    def _arrive(self, arrival: Arrival) -> None:
+        if self._given_up:
+            return
+        self._under_way -= 1
         self._arrived.append(arrival)
         self._news.set()
 
@@ -344,9 +346,11 @@ class Crawl:
 
     async def _close(self) -> None:
         self.abort()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
-        await self._checkpointer.close()
-        checkpoint = (self._bring_in_rest, self._commit)
+        try:
+            await self._checkpointer.close()
+        except Exception as error:
+            self._fail(error)
+        checkpoint = (self._bring_in_rest, self._checkpointer.commit)
         for step in (*checkpoint, self._archive.close, self._ledger.close, self._frontier.close):
             if step in checkpoint and self.fault is not None:
                 continue
@@ -355,6 +359,7 @@ class Crawl:
             except Exception as error:
                 if self.fault is None:  # or it follows from that
                     self._fail(error)
+        self._phases.end("close")
         self._final = self.statistics()
         await self._worker.close()
         with suppress(StorageError, MemoryError):  # a full disk may have no room for this either

@@ -53,6 +53,8 @@ SCHEMA = pa.schema(
         ("batch", pa.binary()),
     ]
 )
+_KIND = pa.struct(list(SCHEMA))
+_NO_ROBOTS, _NO_PAGE = (None,) * 7, (None,) * 8  # the columns of the other kind
 
 
 def is_kept(outcome: Outcome) -> bool:
@@ -62,7 +64,7 @@ def is_kept(outcome: Outcome) -> bool:
 
 def as_rows(outcomes: Sequence[Outcome]) -> pa.RecordBatch:
     """The outcomes that are kept, in order, without the links of their pages; `from_rows` is the way back."""
-    return as_batch(SCHEMA, [_row(outcome) for outcome in outcomes if is_kept(outcome)])
+    return as_batch(_KIND, [_row(outcome) for outcome in outcomes if is_kept(outcome)])
 
 
 def from_rows(rows: pa.RecordBatch, links: UrlBatch) -> list[Kept]:
@@ -78,33 +80,36 @@ def from_rows(rows: pa.RecordBatch, links: UrlBatch) -> list[Kept]:
     return found
 
 
-def _row(outcome: Outcome) -> dict[str, Any]:
+def _row(outcome: Outcome) -> tuple[Any, ...]:
+    """In the order of `SCHEMA`."""
     if isinstance(outcome, PageFetched):
         return _page(outcome)
     if isinstance(outcome, RobotsFetched):
         return _robots(outcome)
     assert isinstance(outcome, Seeds)
-    return {"kind": "seeds", "batch": outcome.batch.encode()}
+    return ("seeds", *(None,) * (len(SCHEMA) - 2), outcome.batch.encode())
 
 
-def _page(outcome: PageFetched) -> dict[str, Any]:
+def _page(outcome: PageFetched) -> tuple[Any, ...]:
     asked, redirect, links = outcome.asked, outcome.redirect, outcome.links
-    return {
-        "kind": "page",
-        "row": pack_row(asked.row),
-        "address": asked.address,
-        "trail": asked.trail or None,
-        "status": outcome.status,
-        "failure": outcome.failure,
-        "temporary": outcome.temporary,
-        "retry_after": outcome.retry_after,
-        "target": pack_row(redirect.row) if redirect else None,
-        "exact": redirect.exact if redirect else None,
-        "digest": outcome.digest,
-        "seconds": outcome.seconds,
-        "cookies": outcome.cookies or None,
-        "links": None if links is None else len(links),
-    }
+    return (
+        "page",
+        outcome.status,
+        outcome.seconds,
+        outcome.retry_after,
+        outcome.cookies or None,
+        asked.address,
+        pack_row(asked.row),
+        asked.trail or None,
+        outcome.failure,
+        outcome.temporary,
+        pack_row(redirect.row) if redirect else None,
+        redirect.exact if redirect else None,
+        outcome.digest,
+        None if links is None else len(links),
+        *_NO_ROBOTS,
+        None,
+    )
 
 
 def _read_page(row: dict[str, Any], links: UrlBatch) -> PageFetched:
@@ -122,23 +127,25 @@ def _read_page(row: dict[str, Any], links: UrlBatch) -> PageFetched:
     )
 
 
-def _robots(outcome: RobotsFetched) -> dict[str, Any]:
+def _robots(outcome: RobotsFetched) -> tuple[Any, ...]:
     asked = outcome.asked
-    return {
-        "kind": "robots",
-        "origin": asked.origin,
-        "url": asked.url,
-        "address": asked.address,
-        "host_key": asked.host_key,
-        "hops": asked.hops,
-        "status": outcome.status,
-        "body": outcome.body,
-        "redirect": outcome.redirect,
-        "retry_after": outcome.retry_after,
-        "max_age": outcome.max_age,
-        "seconds": outcome.seconds,
-        "cookies": outcome.cookies or None,
-    }
+    return (
+        "robots",
+        outcome.status,
+        outcome.seconds,
+        outcome.retry_after,
+        outcome.cookies or None,
+        asked.address,
+        *_NO_PAGE,
+        asked.origin,
+        asked.url,
+        asked.host_key,
+        asked.hops,
+        outcome.body,
+        outcome.redirect,
+        outcome.max_age,
+        None,
+    )
 
 
 def _read_robots(row: dict[str, Any], links: UrlBatch) -> RobotsFetched:  # noqa: ARG001

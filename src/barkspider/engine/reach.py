@@ -40,12 +40,12 @@ class Reach:
                 if not isinstance(outcome, HostResolved) or outcome.error:
                     self._untried.discard(outcome.asked.host_key)
             good = isinstance(outcome, PageFetched) and not outcome.failure
-            for table, row in notes:
-                why = row["outcome"] if table == "errors" else ""
+            for note in notes:
+                why = note.value("outcome") if note.table == "errors" else ""
                 if why == "classifier_error" or (why and not good and why not in _WISHES):
-                    self._add(row["url_host_name"], row["what"], why)
-                elif table == "robots" and row["fetch_status"] >= 500:
-                    self._add(row["url_host_name"], "robots", row["outcome"])
+                    self._add(note.value("url_host_name"), note.value("what"), why)
+                elif note.table == "robots" and note.value("fetch_status") >= 500:
+                    self._add(note.value("url_host_name"), "robots", note.value("outcome"))
 
     def all_tried(self) -> bool:
         """Whether every host of a seed has answered or failed."""

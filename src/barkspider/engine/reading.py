@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple, overload
 
 from barkspider.archive import ArchiveWriter, Facts, Fetched, Note, Original, error_note
 from barkspider.archive.writer import UNCHANGED
@@ -17,7 +18,7 @@ from barkspider.engine.harvest import Reaped
 from barkspider.engine.links import LinkMaker, Links
 from barkspider.engine.statistics import Tally
 from barkspider.fetch import OURS, REDIRECTS, TEMPORARY, Response, retry_after
-from barkspider.page import Candidate, Classifier, Verdict
+from barkspider.page import Candidate, Classifier, Hrefs, Verdict
 from barkspider.url import split
 
 _LOGGED = 100  # pages on which a classifier failed that the log names: the table `errors` has them all
@@ -42,6 +43,7 @@ def max_age(cache_control: Iterable[str]) -> float | None:
 
 # A seed is recommended by who gave it.
 _LINKED = int(Flag.LINKED | Flag.SEED)
+_KEPT = Verdict(True, True)
 
 
 class _Judged(NamedTuple):
@@ -51,6 +53,26 @@ class _Judged(NamedTuple):
     verdict: Verdict
     links: list[Links] | None
     anchors: Mapping[str, str]
+
+
+class _Urls(Sequence[bytes]):
+    """The URLs of links, for whoever wants to see them; most often only their number is wanted."""
+
+    def __init__(self, links: Sequence[Links]) -> None:
+        self._links = links
+
+    def __len__(self) -> int:
+        return sum(len(part.urls) for part in self._links)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return chain.from_iterable(part.urls.url.tolist() for part in self._links)
+
+    @overload
+    def __getitem__(self, place: int) -> bytes: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[bytes]: ...
+    def __getitem__(self, place: int | slice) -> bytes | Sequence[bytes]:
+        return list(self)[place]
 
 
 class Reader:
@@ -126,7 +148,10 @@ class Reader:
     ) -> Reaped:
         exchange = response.exchange
         self._tally.pages += 1
+        phases = self._tally.phases
+        phases.end("read")
         facts, verdict, links, anchors = self._judge(asked, content)
+        phases.end("links")
         outcome = PageFetched(
             asked,
             exchange.status,
@@ -146,12 +171,14 @@ class Reader:
             self._tally.rejected[verdict.reason] += 1
             return Reaped(outcome, links, notes)
         stored = self._archive.keep_page(fetched, original)
-        facts = facts._replace(body=response.body if response.decoded else None)
+        phases.end("warc")
+        facts = facts._replace(sha1=content.sha1)
         notes.append(self._archive.describe_page(asked.row, fetched, stored, exchange.outcome, facts))
         if links is not None:
             outside = [url for part in links for url in part.outside]
             linking = self._archive.describe_links(asked.row, facts.links or (), outside, anchors)
             notes += [linking] if linking is not None else []
+        phases.end("tables")
         return Reaped(outcome, links, notes)
 
     def robots(self, asked: FetchRobots, response: Response) -> Reaped:
@@ -200,21 +227,9 @@ class Reader:
         return error_note(self._clock.wall(), "page", outcome, split(url).host, url, row.key, row.tries)
 
     def _judge(self, asked: FetchPage, content: Content) -> _Judged:
-        page, url = content.page, asked.row.url.decode()
+        page = content.page
         language = page.detected_language or page.language
-        verdict = self._classifier.judge(
-            Candidate(
-                url,
-                self._links.domain(url),
-                content.media_type,
-                page.charset,
-                page.title,
-                language,
-                len(page.links),
-                content.text,
-            ),
-            bool(asked.row.flags & _LINKED),
-        )
+        verdict = _KEPT if self._classifier.keeps_all else self._verdict(asked, content, language)
         facts = Facts(
             content.media_type,
             page.charset,
@@ -226,7 +241,7 @@ class Reader:
             page.body_cut,
         )
         follows = page.follow and verdict.follow and self._links.counts(asked.row)
-        followed = page.links if follows else []
+        followed = page.hrefs if follows else Hrefs()
         # A page that asks not to be followed is shown all the same; one that is not kept is not.
         needed = page.requisites if verdict.keep else []
         if page.too_long and follows:
@@ -235,10 +250,25 @@ class Reader:
             return _Judged(facts, verdict, None, {})
         self._tally.links += len(followed) + len(needed)
         links = self._links.links(followed, page.base, asked.row, needed)
-        urls = [url for part in links for url in part.urls]
         anchors = self._links.anchors(page.anchors, page.base) if page.anchors else {}
         cut = page.links_cut or any(part.cut for part in links)
-        return _Judged(facts._replace(links=urls, links_cut=cut), verdict, links, anchors)
+        return _Judged(facts._replace(links=_Urls(links), links_cut=cut), verdict, links, anchors)
+
+    def _verdict(self, asked: FetchPage, content: Content, language: str) -> Verdict:
+        page, url = content.page, asked.row.url.decode()
+        return self._classifier.judge(
+            Candidate(
+                url,
+                self._links.domain(url),
+                content.media_type,
+                page.charset,
+                page.title,
+                language,
+                len(page.hrefs),
+                content.text,
+            ),
+            bool(asked.row.flags & _LINKED),
+        )
 
     def _note_failure(self, asked: FetchPage, error: str) -> None:
         """A function of the user's failed on a page: it is counted, and the first ones are in the log."""

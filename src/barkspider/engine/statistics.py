@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from barkspider.core.events import Counters
+from barkspider.engine.phases import Phases
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class Statistics:
     that were not answered or answered with an error, `rejected` pages that a classifier did not keep, all by
     reason; `classifier_errors` pages on which one's own failed, which are kept. `unchanged` of the pages were fetched again and have not changed. `problems` are the last ones that this run
     had in reaching hosts, the newest last. `gauges` are how things stand; `loop_held` among them is the longest time, in
-    milliseconds, for which this run looked at no socket.
+    milliseconds, for which this run looked at no socket. `phases` are the CPU seconds of this run by what they were spent on
+    (`engine.phases`).
     """
 
     seconds: float
@@ -43,6 +45,7 @@ class Statistics:
     unique_urls: int
     pages_per_second: float
     cpu_seconds: float
+    phases: dict[str, float]
     peak_rss: int
     queue_max: int
     discovered: int
@@ -82,6 +85,7 @@ class Tally:
         self.out_of_scope: Counter[str] = Counter()
         self.before = 0.0  # seconds that earlier runs took
         self._cpu = time.process_time()
+        self.phases = Phases()
 
     def save(self) -> dict[str, Any]:
         """For the journal and the checkpoints."""
@@ -115,6 +119,7 @@ class Tally:
             links=self.links,
             unique_urls=gauges["seen"],
             pages_per_second=round(counters.pages / seconds, 2) if seconds > 0 else 0.0,
+            phases=self.phases.seconds(),  # first, so that they are no more than what follows
             cpu_seconds=round(time.process_time() - self._cpu, 3),
             # Linux counts in KiB.
             peak_rss=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,

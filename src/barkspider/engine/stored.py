@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,13 +21,13 @@ from barkspider.core.settings import Settings
 from barkspider.engine.folder import check_job
 from barkspider.engine.redirecting import ERRORS, PAGES, redirecting, renamed
 from barkspider.engine.trust import read_settings
-from barkspider.fetch.decoding import decode as unpack
-from barkspider.fetch.message import read_whole
-from barkspider.page import Page, PageReader, find_charset, is_html
-from barkspider.page.charset import decode
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import MANIFEST, read_manifest
 from barkspider.url import Domains, Keys, Normaliser, parse
+
+# What reads pages takes compiled kernels: it is imported by what needs it, so that an answer to SQL need not wait for it.
+if TYPE_CHECKING:
+    from barkspider.page import Page, PageReader
 
 
 @dataclass(frozen=True)
@@ -49,16 +49,22 @@ class StoredPage:
     @property
     def is_html(self) -> bool:
         """Whether the body is HTML, by what the server says and by what it is."""
+        from barkspider.page import is_html
+
         return is_html(self.header("content-type") or None, self.body)
 
     @cached_property
     def charset(self) -> str:
         """The encoding of the body, by its WHATWG name."""
+        from barkspider.page import find_charset
+
         return find_charset(self.body, self.header("content-type") or None)
 
     @cached_property
     def markup(self) -> str:
         """The body as characters."""
+        from barkspider.page.charset import decode
+
         return decode(self.body, self.charset)
 
     @cached_property
@@ -81,6 +87,8 @@ class StoredPage:
 
 @cache
 def _reader() -> PageReader:
+    from barkspider.page import PageReader
+
     return PageReader(PageSettings())
 
 
@@ -201,6 +209,9 @@ class StoredJob:
         return written if captures(self._env, self.archive, written) else normal
 
     def _page(self, record: Record) -> StoredPage:
+        from barkspider.fetch.decoding import decode
+        from barkspider.fetch.message import read_whole
+
         try:
             raw = whole_response(self._env, self.archive, record)
         except StorageError:
@@ -209,7 +220,7 @@ class StoredJob:
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers]
         packed = ",".join(value for name, value in headers if name.lower() == "content-encoding")
         limits = self.settings.fetch
-        body, _ = unpack(answer.body, packed, limits, max(limits.max_decoded, len(raw)))
+        body, _ = decode(answer.body, packed, limits, max(limits.max_decoded, len(raw)))
         try:
             time = datetime.fromisoformat(record.header["warc-date"])
         except (KeyError, ValueError) as error:

@@ -7,6 +7,7 @@ instruction ─► fetch ─► Arrival ─ with all others that have arrived �
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from barkspider.archive import ArchiveWriter, error_note
@@ -22,7 +23,7 @@ from barkspider.core.events import (
     RobotsFetched,
 )
 from barkspider.core.records import Flag, UrlRow
-from barkspider.engine.contents import LARGE, Content, Contents, is_large
+from barkspider.engine.contents import LARGE, Content, Contents
 from barkspider.engine.earlier import Earlier, EarlierPages
 from barkspider.engine.harvest import Reaped
 from barkspider.engine.job import Job
@@ -37,15 +38,15 @@ _UNLESS_THE_SAME = int(Flag.AGAIN | Flag.REVISIT)  # whoever wants its other lin
 
 
 class Arrival(NamedTuple):
-    """What the network gave for an instruction; None when something went wrong here.
+    """What the network gave for an instruction, or what went wrong here.
 
     `earlier` is what is stored of a page that is fetched again, `content` what is in a large one, which is read already.
     """
 
     instruction: Instruction
-    answer: Response | Resolution | None
+    answer: Response | Resolution | Exception
     earlier: Earlier | None = None
-    content: Content | None = None
+    content: Content | Exception | None = None
 
 
 class Worker:
@@ -62,34 +63,50 @@ class Worker:
         self._earlier: EarlierPages | None = None  # made when the first page is fetched again
         self._spare = SpareFiles(job.env, self._shed)
 
-    async def fetch(self, instruction: Instruction) -> Arrival:
-        """Get from the network what an instruction asks for."""
-        if isinstance(instruction, ResolveHost):
-            return Arrival(instruction, await self._fetcher.resolve(instruction.host))
-        if isinstance(instruction, FetchRobots):
-            # One byte more than counts tells that there was more.
-            url, most = instruction.url, MAX_SIZE + 1
-            return Arrival(instruction, await self._fetcher.fetch(url, instruction.address, most=most))
-        await self._contents.room()
-        url = instruction.row.url.decode()
-        earlier = self._find_earlier(instruction.row)
-        validators = earlier.validators if earlier else None
-        response = await self._fetcher.fetch(url, instruction.address, validators, any_type=False, most=LARGE)
-        return Arrival(instruction, response, earlier)
+    @property
+    def has_room(self) -> bool:
+        """Whether what was fetched is read so soon that more can be asked for."""
+        return self._contents.has_room
 
-    @staticmethod
-    def takes_long(arrival: Arrival) -> bool:
-        """Whether an arrival has a large page that is not read yet."""
+    def begin(self, instruction: Instruction, done: Callable[[Arrival], None]) -> None:
+        """Get from the network what an instruction asks for, and tell `done`, which opens no socket."""
+
+        def arrived(answer: Response | Resolution) -> None:
+            done(Arrival(instruction, answer, earlier))
+
+        earlier: Earlier | None = None
+        if isinstance(instruction, ResolveHost):
+            self._fetcher.look_up(instruction.host, arrived)
+        elif isinstance(instruction, FetchRobots):
+            # One byte more than counts tells that there was more.
+            self._fetcher.begin(instruction.url, instruction.address, arrived, most=MAX_SIZE + 1)
+        else:
+            row = instruction.row
+            earlier = self._find_earlier(row)
+            validators = earlier.validators if earlier else None
+            url = row.url.decode()
+            self._fetcher.begin(url, instruction.address, arrived, validators, any_type=False, most=LARGE)
+
+    def abort(self) -> None:
+        """Give up what is under way: nobody is told of it."""
+        self._fetcher.abort()
+
+    def pays_aside(self, arrival: Arrival) -> bool:
+        """Whether an arrival has a page that is not read yet and is better read in a thread."""
         if not isinstance(arrival.instruction, FetchPage) or arrival.content is not None:
             return False
         answer = arrival.answer
-        return isinstance(answer, Response) and 200 <= answer.exchange.status < 300 and is_large(answer)
+        return (
+            isinstance(answer, Response)
+            and 200 <= answer.exchange.status < 300
+            and self._contents.pays_aside(answer)
+        )
 
-    async def read_aside(self, arrival: Arrival) -> Arrival:
-        """The same with what is in its page, read while the loop goes on."""
+    def read_aside(self, arrival: Arrival, done: Callable[[Arrival], None]) -> None:
+        """Read its page while the loop goes on, and tell `done` the same with what is in it."""
         assert isinstance(arrival.answer, Response)
         arrival.answer.pack()
-        return arrival._replace(content=await self._contents.read_aside(arrival.answer))
+        self._contents.read_aside(arrival.answer, lambda content: done(arrival._replace(content=content)))
 
     def read(self, arrival: Arrival) -> Reaped | None:
         """What came of an instruction; None for a page that came when there were enough.
@@ -97,9 +114,12 @@ class Worker:
         When it returns, the exchange is in the archive, not yet flushed, and in the tally.
         """
         instruction, answer, earlier, content = arrival
-        if answer is None:
-            return Reaped(internal_error(instruction))
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(content, Exception):
+            raise content
         if isinstance(answer, Response):
+            self._fetcher.take_cookies(answer)
             if isinstance(instruction, FetchRobots):
                 return self._reader.robots(instruction, answer)
             assert isinstance(instruction, FetchPage)

@@ -9,7 +9,6 @@ deadline is over, the peer has closed.
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import fcntl
 import os
@@ -17,43 +16,23 @@ import socket
 import ssl
 import termios
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
-from typing import NamedTuple
 
-from barkspider.core.settings import Fetch
-from barkspider.fetch.deadlines import Deadlines
 from barkspider.fetch.exchange import NO_FILES, Exchange, Timing
-from barkspider.fetch.intake import Intake
 from barkspider.fetch.message import Message
-from barkspider.fetch.poll import ENDED, READABLE, Poller
-from barkspider.fetch.proxy import Proxy, ProxyError
+from barkspider.fetch.poll import ENDED, READABLE
+from barkspider.fetch.proxy import ProxyError
+from barkspider.fetch.seal import Seal
+from barkspider.fetch.target import PIECE, Shared, Target
 
-_PIECE = 64 * 1024  # the most that one look at a socket reads: a millisecond of parsing at worst
+_SEALED_PIECE = (
+    16 * 1024
+)  # the same with TLS, whose buffer an idle connection keeps  # the same of what TLS opens: an idle connection keeps a buffer that has held as much
 _OUT_OF = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)  # what the system has none left of
 _NONE = bytes(4)  # bytes that can be read, as the system counts them
 _STREAM = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
 _NOT_YET = (ssl.SSLWantReadError, ssl.SSLWantWriteError, BlockingIOError, InterruptedError)
-
-
-class Target(NamedTuple):
-    """Where a connection goes: an address that was checked, and the name that TLS must prove."""
-
-    address: str
-    port: int
-    name: str = ""
-    tls: ssl.SSLContext | None = None
-    proxy: tuple[Proxy, str] | None = None  # the way there, and the address of the proxy
-
-
-class Shared:
-    """What all connections of a fetcher use together."""
-
-    def __init__(
-        self, settings: Fetch, loop: asyncio.AbstractEventLoop, poller: Poller, intake: Intake
-    ) -> None:
-        self.settings, self.loop, self.poller, self.intake = settings, loop, poller, intake
-        self.deadlines = Deadlines()
-        self.buffer = memoryview(bytearray(_PIECE))
 
 
 class Connection:
@@ -77,6 +56,8 @@ class Connection:
         "_paused",
         "_phase",
         "_received",
+        "_request",
+        "_seal",
         "_secured",
         "_sent",
         "_shared",
@@ -93,7 +74,8 @@ class Connection:
         self._shared, self._target = shared, target
         self._socket: socket.socket | None = None
         self._number = -1  # of the socket, for the poller
-        self._done: asyncio.Future[Exchange] | None = None
+        self._seal: Seal | None = None
+        self._done: Callable[[Exchange], None] | None = None
         # A plain function, not a method bound to us: that would be a cycle for the collector to find.
         self._step: Callable[[Connection, int], None] = Connection._on_connected
         self._watched = float("inf")  # when the wheel will look at us
@@ -113,9 +95,9 @@ class Connection:
         """
         if self._socket is None:
             return False
-        if isinstance(self._socket, ssl.SSLSocket):
+        if self._seal is not None:
             try:
-                self._socket.recv(1)  # which also takes in what TLS has to say for itself
+                self._receive()  # which also takes in what TLS has to say for itself
             except _NOT_YET:
                 return True
             except OSError:
@@ -125,11 +107,11 @@ class Connection:
         self.close()
         return False
 
-    def exchange(self, request: bytes, any_type: bool = True) -> asyncio.Future[Exchange]:
-        """Send a request, connecting first if need be; the future never fails, it ends with an `Exchange`."""
-        settings, done = self._shared.settings, self._shared.loop.create_future()
+    def exchange(self, request: bytes, any_type: bool, done: Callable[[Exchange], None]) -> None:
+        """Send a request, connecting first if need be; `done` is called once, maybe at once, and opens no socket."""
+        settings = self._shared.settings
         self._done, self._message = done, Message(settings, any_type)
-        self._outgoing = request
+        self._request, self._outgoing = request, b""
         self._began = self._connected = self._secured = self._sent = monotonic()
         self._first = 0.0
         self._received = 0
@@ -140,14 +122,13 @@ class Connection:
             self._connect()
         else:
             self._send_request()
-        return done
 
     def close(self) -> None:
-        """Hang up. An exchange that is under way is given up: its future is left as it is."""
+        """Hang up. An exchange that is under way is given up: nobody is told how it ended."""
         if self._done is not None:
             self._done = None
             self._shared.intake.ended(self)
-        closing, self._socket = self._socket, None
+        closing, self._socket, self._seal = self._socket, None, None
         if closing is not None:
             self._shared.poller.forget(self._number)
             closing.close()
@@ -202,7 +183,7 @@ class Connection:
                     sent = self._socket.send(self._handshake.send)
                     self._handshake.send = self._handshake.send[sent:]
                     continue
-                data = self._socket.recv(_PIECE)
+                data = self._socket.recv(PIECE)
                 if not data:
                     raise ProxyError("closed by the proxy")
                 if self._handshake.feed(data):
@@ -217,47 +198,80 @@ class Connection:
     def _secure(self) -> None:
         if self._target.tls is None:
             return self._send_request()
-        assert self._socket is not None
         self._phase = "timeout_tls"
         try:
-            # The new object takes the place of the old one, number and all.
-            self._socket = self._target.tls.wrap_socket(
-                self._socket, server_hostname=self._target.name, do_handshake_on_connect=False
-            )
+            self._seal = Seal(self._target.tls, self._target.name)
         except (OSError, ValueError) as error:
             return self._fail("tls_error", str(error))
         self._step = Connection._on_secured
         return self._on_secured(0)
 
     def _on_secured(self, _events: int) -> None:
-        assert isinstance(self._socket, ssl.SSLSocket)
+        assert self._seal is not None
         try:
-            self._socket.do_handshake()
+            while not self._seal.shake_hands():
+                self._send()
+                self._feed(self._seal)
         except _NOT_YET:
             return None
         except ssl.SSLCertVerificationError as error:
+            with suppress(OSError):
+                self._send()  # the server may want to know why
             return self._fail("tls_certificate", error.verify_message)
         except (OSError, ValueError) as error:
             return self._fail("tls_error", getattr(error, "reason", None) or str(error))
         self._secured = monotonic()
         return self._send_request()
 
+    def _feed(self, seal: Seal) -> None:
+        """Give TLS what the socket has. Raises `OSError`, also when there is nothing."""
+        assert self._socket is not None
+        buffer = self._shared.buffer
+        seal.feed(buffer[: self._socket.recv_into(buffer, _SEALED_PIECE)])
+
+    def _receive(self) -> int:
+        """Read into the buffer; 0 when the peer has closed. Raises `OSError`, also when there is nothing."""
+        assert self._socket is not None
+        if self._seal is None:
+            return self._socket.recv_into(self._shared.buffer)
+        while True:
+            if not self._seal.has_input:
+                self._feed(self._seal)
+            size = self._seal.read(self._shared.buffer)
+            if size is not None:
+                return size
+            self._send()  # the peer may want a new key, or the like
+
     def _send_request(self) -> None:
         self._sent = monotonic()
         self._await_until("timeout_headers", self._sent + self._shared.settings.header_timeout)
+        try:
+            if self._seal is None:
+                self._outgoing = self._request
+            else:
+                self._seal.write(self._request)
+        except OSError as error:
+            return self._fail("disconnected", str(error))
         self._step = Connection._on_writable
-        self._on_writable(READABLE if self._early else 0)  # what came early is told only once
+        return self._on_writable(READABLE if self._early else 0)  # what came early is told only once
 
-    def _on_writable(self, events: int) -> None:
-        """Send what is left of the request; the answer may come before all of it is gone."""
+    def _send(self) -> None:
+        """Send what is to be sent, as far as it goes. Raises `OSError`."""
+        assert self._socket is not None
+        if self._seal is not None:
+            self._outgoing += self._seal.outgoing()
         if self._outgoing:
-            assert self._socket is not None
             try:
                 self._outgoing = self._outgoing[self._socket.send(self._outgoing) :]
             except _NOT_YET:
-                pass
-            except OSError as error:
-                return self._fail("disconnected", str(error))
+                return
+
+    def _on_writable(self, events: int) -> None:
+        """Send what is left of the request; the answer may come before all of it is gone."""
+        try:
+            self._send()
+        except OSError as error:
+            return self._fail("disconnected", str(error))
         if not self._outgoing:
             self._step = Connection._on_readable
         return self._on_readable(events) if events else None
@@ -280,7 +294,7 @@ class Connection:
             self._paused = monotonic()
             return False
         try:
-            size = self._socket.recv_into(shared.buffer)
+            size = self._receive()
         except _NOT_YET:
             return False
         except OSError as error:
@@ -301,7 +315,7 @@ class Connection:
             return False
         if message.speaking and not speaking:
             self._begin_body()
-        return size == _PIECE or bool(events & ENDED) or self._target.tls is not None
+        return size == PIECE or bool(events & ENDED) or self._target.tls is not None
 
     # ── deadlines and pauses ───────────────────────────────────────────────────────────────────
 
@@ -388,5 +402,4 @@ class Connection:
         result.timing = Timing(
             self._connected - self._began, self._secured - self._connected, first - self._sent, now - first
         )
-        if not done.done():
-            done.set_result(result)
+        done(result)

@@ -13,10 +13,12 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
+from weakref import WeakSet
 
 import aiodns
 import pycares
@@ -51,23 +53,15 @@ class Resolution:
     ttl: float
 
 
-@dataclass(slots=True)
-class _Channel:
-    """A channel of c-ares, how many queries it was given and how many are under way."""
-
-    queries: aiodns.DNSResolver
-    given: int = 0
-    pending: int = 0
-
-
 class Resolver:
     """Asks the name servers of the settings, or the system's, and remembers what they said.
 
     Belongs to one loop. A name is in `_known` until `dns.cache_size` others were used after it, in the order
-    of last use; while it is asked for it is in `_lookups`, whose task everyone who wants the name awaits.
+    of last use; while it is asked for it is in `_lookups`, with everyone who wants to be told.
 
     A name in the cache costs about 360 bytes. c-ares has a cache too, which nothing bounds and pycares cannot
-    switch off: 1.3 KB a name for up to an hour. So a channel is replaced after `_MOST_QUERIES`.
+    switch off: 1.3 KB a name for up to an hour. So a channel is replaced after `_MOST_QUERIES`; the old one closes itself
+    when the last who asked it is told.
     """
 
     def __init__(
@@ -77,19 +71,23 @@ class Resolver:
         self._rules = rules
         self._clock = clock
         self._known: OrderedDict[str, tuple[tuple[str, ...], str, float]] = OrderedDict()
-        self._lookups: dict[str, asyncio.Task[Resolution]] = {}
-        self._slots = asyncio.Semaphore(settings.in_flight)  # wakes those who wait in their order
-        self._channel = self._open()
+        self._lookups: dict[str, list[Callable[[Resolution], None]]] = {}
+        self._waiting: deque[str] = (
+            deque()
+        )  # filled by `look_up`, emptied when fewer than `dns.in_flight` are asked for
+        self._asking = 0
+        self._channels: WeakSet[aiodns.DNSResolver] = WeakSet()
+        self._channel, self._given = self._open(), 0
 
-    async def resolve(self, host: str) -> Resolution:
-        """Look a canonical host up. Literals are checked like names; what cannot be a name does not exist."""
+    def look_up(self, host: str, done: Callable[[Resolution], None]) -> None:
+        """Tell `done`, maybe at once. Literals are checked like names; what cannot be a name does not exist."""
         name = host.removesuffix(".")
         if is_address(name):
-            return self._judge([name.strip("[]")], self._settings.max_ttl)
+            return done(self._judge([name.strip("[]")], self._settings.max_ttl))
         if name == "localhost" or name.endswith(".localhost"):  # never asked of a name server (RFC 6761)
-            return self._judge(["127.0.0.1"], self._settings.max_ttl)
+            return done(self._judge(["127.0.0.1"], self._settings.max_ttl))
         if not _ASKABLE.fullmatch(name):
-            return self._nothing("dns_no_name")
+            return done(self._nothing("dns_no_name"))
         if name in self._known:
             addresses, error, until = self._known[name]
             left = until - self._clock()
@@ -97,90 +95,98 @@ class Resolver:
                 # Another one first each time, so that whoever comes back from a dead address gets the next.
                 self._known[name] = (addresses[1:] + addresses[:1], error, until)
                 self._known.move_to_end(name)
-                return Resolution(self._known[name][0], error, left)
-        lookup = self._lookups.get(name)
-        if lookup is None:
-            lookup = self._lookups[name] = asyncio.create_task(self._look_up(name))
-            lookup.add_done_callback(lambda _: self._lookups.pop(name))
-        try:
-            return await asyncio.shield(lookup)  # one who gives up must not take the answer from the others
-        except asyncio.CancelledError:
-            if lookup.cancelled():  # by `close`
-                return self._nothing("dns_failure")
-            raise
+                return done(Resolution(self._known[name][0], error, left))
+        askers = self._lookups.get(name)
+        if askers is not None:
+            return askers.append(done)
+        self._lookups[name] = [done]
+        self._waiting.append(name)
+        return self._ask_more()
+
+    async def resolve(self, host: str) -> Resolution:
+        """The same, to be awaited."""
+        answer: asyncio.Future[Resolution] = asyncio.get_running_loop().create_future()
+        # One who gives up must not take the answer from the others.
+        self.look_up(host, lambda found: None if answer.done() else answer.set_result(found))
+        return await answer
 
     async def close(self) -> None:
         """Give up what is under way: whoever waits is told dns_failure. Nothing is resolved afterwards."""
-        lookups = list(self._lookups.values())
-        for lookup in lookups:
-            lookup.cancel()
-        await asyncio.gather(*lookups, return_exceptions=True)
-        await self._channel.queries.close()
+        self._waiting.clear()
+        self._asking = 0
+        for name in list(self._lookups):
+            self._tell(name, self._nothing("dns_failure"))
+        for channel in list(self._channels):
+            await channel.close()
 
     def validate(self) -> None:
         """Check the invariants; for tests."""
         assert len(self._known) <= self._settings.cache_size
-        assert 0 <= self._channel.pending <= min(self._channel.given, self._settings.in_flight)
+        assert 0 <= self._asking <= self._settings.in_flight
+        assert len(self._lookups) == len(self._waiting) + self._asking
         assert all(len(addresses) <= _MOST_ADDRESSES for addresses, _, _ in self._known.values())
         assert all(bool(addresses) != bool(error) for addresses, error, _ in self._known.values())
 
-    async def _look_up(self, name: str) -> Resolution:
-        async with self._slots:
-            found = await self._ask(name)
+    def _ask_more(self) -> None:
+        while self._waiting and self._asking < self._settings.in_flight:
+            self._asking += 1
+            self._ask(self._waiting.popleft(), _KINDS[self._settings.family], "dns_no_name")
+
+    def _ask(self, name: str, kinds: tuple[str, ...], error: str) -> None:
+        """Ask for the first of these kinds of addresses, and for the others if it has none; `error` is what is known if
+        none has."""
+        if self._given >= min(_MOST_QUERIES, self._settings.cache_size):
+            self._channel, self._given = self._open(), 0
+        self._given += 1
+        query = self._channel.query_dns(name, kinds[0])
+        query.add_done_callback(partial(self._answered, name, kinds, error, self._channel))
+
+    def _answered(
+        self,
+        name: str,
+        kinds: tuple[str, ...],
+        error: str,
+        _channel: aiodns.DNSResolver,  # which must not close itself before
+        query: asyncio.Future[pycares.DNSResult],
+    ) -> None:
+        failure = query.exception()
+        if name not in self._lookups:  # closed meanwhile
+            return None
+        answer = [] if failure is not None else query.result().answer[:_MOST_RECORDS]
+        found = [
+            record.data.addr
+            for record in answer
+            if isinstance(record.data, pycares.ARecordData | pycares.AAAARecordData)
+        ]
+        if found:
+            return self._remember(name, self._judge(found, min(record.ttl for record in answer)))
+        code = failure.args[0] if isinstance(failure, DNSError) else ARES_ENODATA
+        if code not in _NO_NAME:
+            error = "dns_failure"
+        # A name without A may have AAAA; one that does not exist, or whose servers fail, is done. Not
+        # so for AAAA, which many servers get wrong in just these ways (RFC 4074).
+        if len(kinds) == 1 or (kinds[0] == "A" and code != ARES_ENODATA):
+            return self._remember(name, self._nothing(error))
+        return self._ask(name, kinds[1:], error)
+
+    def _remember(self, name: str, found: Resolution) -> None:
         self._known[name] = (found.addresses, found.error, self._clock() + found.ttl)
         self._known.move_to_end(name)
         if len(self._known) > self._settings.cache_size:
             self._known.popitem(last=False)
-        return found
+        self._asking -= 1
+        self._tell(name, found)
+        self._ask_more()
 
-    async def _ask(self, name: str) -> Resolution:
-        error = "dns_no_name"
-        for kind in _KINDS[self._settings.family]:
-            try:
-                answer = (await self._query(name, kind)).answer[:_MOST_RECORDS]
-            except DNSError as failure:
-                code = failure.args[0]
-                if code not in _NO_NAME:
-                    error = "dns_failure"
-                # A name without A may have AAAA; one that does not exist, or whose servers fail, is done. Not
-                # so for AAAA, which many servers get wrong in just these ways (RFC 4074).
-                if kind == "A" and code != ARES_ENODATA:
-                    break
-                continue
-            found = [
-                record.data.addr
-                for record in answer
-                if isinstance(record.data, pycares.ARecordData | pycares.AAAARecordData)
-            ]
-            if found:
-                return self._judge(found, min(record.ttl for record in answer))
-        return self._nothing(error)
+    def _tell(self, name: str, found: Resolution) -> None:
+        for done in self._lookups.pop(name):
+            done(found)
 
-    async def _query(self, name: str, kind: str) -> pycares.DNSResult:
-        if self._channel.given >= min(_MOST_QUERIES, self._settings.cache_size):
-            retired, self._channel = self._channel, self._open()
-            await self._close_if_idle(retired)
-        channel = self._channel
-        channel.given += 1
-        channel.pending += 1
-        try:
-            return await channel.queries.query_dns(name, kind)
-        finally:
-            channel.pending -= 1
-            await self._close_if_idle(channel)
-
-    def _open(self) -> _Channel:
-        return _Channel(
-            aiodns.DNSResolver(
-                list(self._settings.servers) or None,
-                timeout=self._settings.timeout,
-                tries=self._settings.tries,
-            )
-        )
-
-    async def _close_if_idle(self, channel: _Channel) -> None:
-        if channel is not self._channel and not channel.pending:
-            await channel.queries.close()
+    def _open(self) -> aiodns.DNSResolver:
+        servers = list(self._settings.servers) or None
+        channel = aiodns.DNSResolver(servers, timeout=self._settings.timeout, tries=self._settings.tries)
+        self._channels.add(channel)
+        return channel
 
     def _judge(self, addresses: list[str], ttl: float) -> Resolution:
         judged = islice(dict.fromkeys(addresses), _MOST_JUDGED)

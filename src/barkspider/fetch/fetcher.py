@@ -7,12 +7,14 @@ import ssl
 import sys
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from barkspider.core.errors import SettingsError
 from barkspider.core.settings import Fetch, Network, Settings
 from barkspider.fetch.addresses import AddressRules
-from barkspider.fetch.connection import Connection, Shared, Target
+from barkspider.fetch.connection import Connection
 from barkspider.fetch.cookies import CookieJar
 from barkspider.fetch.cookies_file import read_cookies
 from barkspider.fetch.decoding import decode
@@ -22,6 +24,7 @@ from barkspider.fetch.headers import Validators, common_headers, own_headers, re
 from barkspider.fetch.intake import Intake, local_hour
 from barkspider.fetch.poll import Poller
 from barkspider.fetch.proxy import Proxy
+from barkspider.fetch.target import Shared, Target
 from barkspider.url import Domains, Parts, origin, split
 
 _ANYWHERE = Network(allow=("0.0.0.0/0", "::/0"))
@@ -38,7 +41,7 @@ class Response:
     """The end of one fetch: the exchange, what was sent, and the body without its encodings.
 
     These come off when the body is first looked at, up to `most` bytes, or as many as `limits` allow.
-    `cookies` are the values of Set-Cookie that were taken.
+    `cookies` are the values of Set-Cookie that were taken (`Fetcher.take_cookies`).
     """
 
     url: str
@@ -83,6 +86,44 @@ class Response:
         return self.decoded and not self.exchange.cut
 
 
+class Fetching:
+    """One fetch that is under way: `done` is told its end, unless it is cancelled before."""
+
+    __slots__ = (
+        "address",
+        "any_type",
+        "connection",
+        "done",
+        "kept",
+        "most",
+        "parts",
+        "patience",
+        "request",
+        "url",
+    )
+
+    def __init__(
+        self, url: str, parts: Parts, address: str, request: bytes, any_type: bool, most: int | None
+    ) -> None:
+        self.url, self.parts, self.address, self.request = url, parts, address, request
+        self.any_type, self.most = any_type, most
+        self.connection: Connection | None = None
+        self.done: Callable[[Response], None] | None = None
+        self.kept = False  # whether the connection has carried a request before
+        self.patience = 0.0  # until when file handles are waited for
+
+    @property
+    def key(self) -> _Key:
+        """What its connection is kept under."""
+        return (self.parts.scheme, self.parts.host, self.parts.port, self.address)
+
+    def cancel(self) -> None:
+        """Hang up and tell nobody."""
+        self.done = None
+        if self.connection is not None:
+            self.connection.close()
+
+
 class Fetcher:
     """Fetches for one crawl, on one loop. Whoever calls it keeps politeness and the number in flight.
 
@@ -108,15 +149,55 @@ class Fetcher:
         intake = Intake(settings.fetch, settings.memory // _MEMORY_SHARE, self._loop, local_hour)
         self._shared = Shared(settings.fetch, self._loop, poller, intake)
         self._scarce: asyncio.TimerHandle | None = None
+        self._under_way: set[Fetching] = set()
         self._idle: OrderedDict[_Key, tuple[Connection, float]] = OrderedDict()
 
     def give_cookies(self) -> None:
         """Put the cookies of `cookies.file` into the jar, in the place of others."""
         self.cookies.give(self._given)
 
+    def look_up(self, host: str, done: Callable[[Resolution], None]) -> None:
+        """Tell `done`, maybe at once, the addresses of a host that may be contacted."""
+        self._resolver.look_up(host, done)
+
     async def resolve(self, host: str) -> Resolution:
-        """The addresses of a host that may be contacted."""
+        """The same, to be awaited."""
         return await self._resolver.resolve(host)
+
+    def begin(
+        self,
+        url: str,
+        address: str,
+        done: Callable[[Response], None],
+        validators: Validators | None = None,
+        any_type: bool = True,
+        most: int | None = None,
+    ) -> Fetching:
+        """GET a canonical URL from exactly this address and tell `done`, maybe at once, whatever the server does.
+
+        With `validators` of an earlier fetch the server may answer that nothing has changed (304). Unless
+        `any_type`, a body whose type is not among `fetch.types` is left at the headers. `most` is for `Response`.
+        `done` must open no socket, and cookies are left to `take_cookies`.
+        """
+        parts = split(url)
+        default = 443 if parts.scheme == "https" else 80
+        authority = parts.host if parts.port == default else f"{parts.host}:{parts.port}"
+        cookie = self.cookies.header(parts, time.time())
+        headers = self._headers + (self._own_headers.get(origin(url), "") if self._own_headers else "")
+        request = request_bytes(authority, parts.target, headers, cookie, validators)
+        fetching = Fetching(url, parts, address, request, any_type, most)
+        fetching.done = done
+        self._under_way.add(fetching)
+        refusal = self.rules.refusal(address)  # again: nothing connects to what was not checked here
+        if refusal:
+            self._end(fetching, Exchange(failure=refusal))
+        elif self._take_idle(fetching):
+            self._send(fetching)
+        elif self._proxy is not None:
+            self._proxy_names.look_up(self._proxy.host, partial(self._connect, fetching))
+        else:
+            self._connect(fetching)
+        return fetching
 
     async def fetch(
         self,
@@ -126,20 +207,34 @@ class Fetcher:
         any_type: bool = True,
         most: int | None = None,
     ) -> Response:
-        """GET a canonical URL from exactly this address; never raises for what a server does.
+        """The same as `begin`, to be awaited; cookies are taken."""
+        answer: asyncio.Future[Response] = self._loop.create_future()
 
-        With `validators` of an earlier fetch the server may answer that nothing has changed (304). Unless
-        `any_type`, a body whose type is not among `fetch.types` is left at the headers. `most` is for `Response`.
-        """
-        parts = split(url)
-        default = 443 if parts.scheme == "https" else 80
-        authority = parts.host if parts.port == default else f"{parts.host}:{parts.port}"
-        cookie = self.cookies.header(parts, time.time())
-        headers = self._headers + (self._own_headers.get(origin(url), "") if self._own_headers else "")
-        request = request_bytes(authority, parts.target, headers, cookie, validators)
-        exchange = await self._exchange(parts, address, request, any_type)
-        cookies = self.cookies.take(parts, exchange.all_headers(b"set-cookie"), time.time())
-        return Response(url, address, request, exchange, self._settings, most, cookies)
+        def done(response: Response) -> None:
+            if not answer.done():
+                answer.set_result(response)
+
+        fetching = self.begin(url, address, done, validators, any_type, most)
+        try:
+            response = await answer
+        except asyncio.CancelledError:  # leave no open connection behind
+            self._under_way.discard(fetching)
+            fetching.cancel()
+            raise
+        self.take_cookies(response)
+        return response
+
+    def take_cookies(self, response: Response) -> None:
+        """Take the cookies that an answer sets: once for each, in the order in which answers count."""
+        values = response.exchange.all_headers(b"set-cookie")
+        if values:
+            response.cookies = self.cookies.take(split(response.url), values, time.time())
+
+    def abort(self) -> None:
+        """Give up all that is under way: nobody is told of it."""
+        for fetching in self._under_way:
+            fetching.cancel()
+        self._under_way.clear()
 
     def shed(self, count: int) -> int:
         """Close so many connections, as file handles are needed for something else: idle ones, then those that were told
@@ -161,6 +256,7 @@ class Fetcher:
 
     async def aclose(self) -> None:
         """Hang up everywhere."""
+        self.abort()
         if self._scarce is not None:
             self._scarce.cancel()
         self._drop_idle(0)
@@ -170,49 +266,68 @@ class Fetcher:
         await self._resolver.close()
         await self._proxy_names.close()
 
-    async def _exchange(self, parts: Parts, address: str, request: bytes, any_type: bool) -> Exchange:
-        refusal = self.rules.refusal(address)  # again: nothing connects to what was not checked here
-        if refusal:
-            return Exchange(failure=refusal)
-        key = (parts.scheme, parts.host, parts.port, address)
-        connection, _ = self._idle.pop(key, (None, 0.0))
-        kept = connection is not None and connection.is_quiet()
-        if connection is None or not kept:
-            target = await self._target(parts, address)
-            if target is None:
-                return Exchange(failure="proxy_error", detail="the name of the proxy has no address")
-            connection = Connection(self._shared, target)
-        try:
-            exchange = await connection.exchange(request, any_type)
-            patience = self._loop.time() + _NO_FILES_PATIENCE
-            while exchange.failure == NO_FILES and self._loop.time() < patience:
+    def _take_idle(self, fetching: Fetching) -> bool:
+        """Whether there is a connection from an earlier fetch that still stands."""
+        connection, _ = self._idle.pop(fetching.key, (None, 0.0)) if self._idle else (None, 0.0)
+        if connection is None or not connection.is_quiet():
+            return False
+        fetching.connection, fetching.kept = connection, True
+        return True
+
+    def _connect(self, fetching: Fetching, proxy: Resolution | None = None) -> None:
+        if proxy is not None and not proxy.addresses:
+            detail = "the name of the proxy has no address"
+            return self._end(fetching, Exchange(failure="proxy_error", detail=detail))
+        parts, address = fetching.parts, fetching.address
+        tls = self._tls if parts.scheme == "https" else None
+        way = (self._proxy, proxy.addresses[0]) if self._proxy is not None and proxy is not None else None
+        target = Target(address, self.rules.port(address, parts.port), parts.host.strip("[]"), tls, way)
+        fetching.connection = Connection(self._shared, target)
+        return self._send(fetching)
+
+    def _send(self, fetching: Fetching) -> None:
+        if fetching.done is not None:
+            assert fetching.connection is not None
+            fetching.connection.exchange(fetching.request, fetching.any_type, partial(self._ended, fetching))
+
+    def _ended(self, fetching: Fetching, exchange: Exchange) -> None:
+        connection = fetching.connection
+        assert connection is not None
+        if exchange.failure == NO_FILES:
+            now = self._loop.time()
+            fetching.patience = fetching.patience or now + _NO_FILES_PATIENCE
+            if now < fetching.patience:
                 if not self._shared.poller.is_full:  # whoever needs a handle beside us finds some again
                     self.shed(_LEAST_CONNECTIONS)
-                await asyncio.sleep(_NO_FILES_PAUSE)
-                exchange = await connection.exchange(request, any_type)
-        except asyncio.CancelledError:  # the crawl was told to stop at once: leave no open connection behind
-            connection.close()
-            raise
-        if kept and exchange.failure == "disconnected" and not exchange.head:
+                self._loop.call_later(_NO_FILES_PAUSE, self._send, fetching)
+                return
+        if fetching.kept and exchange.failure == "disconnected" and not exchange.head:
             # The server may have closed the idle connection before our request came, or upon it: nobody
             # knows, so asking again is for whoever keeps the pauses.
             exchange.failure = STALE
         elif connection.idle and self._settings.idle_connections:
-            self._keep(key, connection)
-        return exchange
+            self._keep(fetching.key, connection)
+        self._end(fetching, exchange)
 
-    async def _target(self, parts: Parts, address: str) -> Target | None:
-        tls = self._tls if parts.scheme == "https" else None
-        way = None
-        if self._proxy is not None:
-            found = await self._proxy_names.resolve(self._proxy.host)
-            if not found.addresses:
-                return None
-            way = (self._proxy, found.addresses[0])
-        return Target(address, self.rules.port(address, parts.port), parts.host.strip("[]"), tls, way)
+    def _end(self, fetching: Fetching, exchange: Exchange) -> None:
+        self._under_way.discard(fetching)
+        done, fetching.done = fetching.done, None
+        if done is not None:
+            done(
+                Response(
+                    fetching.url,
+                    fetching.address,
+                    fetching.request,
+                    exchange,
+                    self._settings,
+                    fetching.most,
+                )
+            )
 
     def _keep(self, key: _Key, connection: Connection) -> None:
         now = self._loop.time()
+        if key in self._idle:  # two were asked at a time, and one is enough
+            self._idle.pop(key)[0].close()
         self._idle[key] = (connection, now + self._settings.keep_alive)
         while self._idle and next(iter(self._idle.values()))[1] <= now:
             self._idle.popitem(last=False)[1][0].close()

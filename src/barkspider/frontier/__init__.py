@@ -10,8 +10,9 @@ The engine calls `step(now, outcomes)` and gets instructions and the time of its
 `driver` applies outcomes, follows redirects and keeps to limits. It owns a `source`, which is where new links go and
 where URLs come from: `irlbot` has them in `stages` on disk, by their domains' reputation (`budget`), until the rules
 of their sites are known (`robots`); `sydney` takes a few of each page into RAM (`sampling`) and leaves the others on
-disk. Both hand them on through the `gate`, which knows the `shares` of sites and domains, what an earlier run has done
-already, which redirects led to a URL (`trails`), and Q_W.
+disk; `sydney_on_disk` has the set of seen URLs there too, and lets pages wait until it has told (`inquiries`). All hand
+them on through the `gate`, which knows the `shares` of sites and domains, what an earlier run has done already, which
+redirects led to a URL (`trails`), what links that were found later say of it (`later`), and Q_W.
 `ready` has a queue a host: there `politeness` says who may be contacted when, and `robots` what they forbid.
 
 `memory` writes what is in RAM to disk at each checkpoint, and reads it back. `modes` says what becomes of a link that
@@ -27,7 +28,6 @@ from barkspider.frontier.irlbot import Irlbot
 from barkspider.frontier.memory import Memory
 from barkspider.frontier.source import Source
 from barkspider.frontier.stages import Stages
-from barkspider.frontier.sydney import Sydney
 from barkspider.storage.env import Env
 
 __all__ = ["Driver", "open_frontier"]
@@ -58,7 +58,14 @@ def open_frontier(
     if settings.frontier == "irlbot":
         source = Irlbot(settings, gate, Stages(settings, env, folder, state=state, background=background))
     else:
-        source = Sydney(settings, env, folder, gate, state)
+        # Here: their kernels take a second to compile.
+        from barkspider.frontier.sydney import Sydney
+        from barkspider.frontier.sydney_on_disk import SydneyOnDisk
+
+        if settings.sydney.seen == "disk":
+            source = SydneyOnDisk(settings, env, folder, gate, state, background)
+        else:
+            source = Sydney(settings, env, folder, gate, state)
     kept = state(Driver.name)
     driver = Driver(settings, gate, source, Memory(env, folder, Driver.name, kept))
     if resumed is not None:

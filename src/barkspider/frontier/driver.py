@@ -21,6 +21,7 @@ from barkspider.core.events import (
     Instruction,
     Outcome,
     PageFetched,
+    Prepared,
     Redirect,
     RobotsFetched,
     Seeds,
@@ -136,10 +137,10 @@ class Driver:
         """Its own, that of Q_W, and those of its source."""
         return [self, self._gate.delays, *self._source.structures]
 
-    def prepare(self) -> dict[str, Any]:
+    def prepare(self) -> Prepared:
         """See `core.events.Structure`: all that is in RAM."""
         self._gate.write_off()
-        return self._memory.write(self._gate, *self._source.save())
+        return self._memory.prepare(self._gate, self._source.save())
 
     def committed(self) -> None:
         """See `core.events.Structure`."""
@@ -167,13 +168,16 @@ class Driver:
             return 0
         room = self._in_flight - self._ready.under_way
         if self._limits.pages:
-            coming = sum(now - since < _LATE for since in self._given.values())
-            room = min(room, self._limits.pages - self.counters.pages - coming)
+            wanted = self._limits.pages - self.counters.pages
+            if wanted < room + len(self._given):  # else it does not matter who is late
+                room = min(room, wanted - sum(now - since < _LATE for since in self._given.values()))
         return max(room, 0)
 
     # ── outcomes ───────────────────────────────────────────────────────────────────────────────
 
     def _hand_over(self, found: list[Found]) -> None:
+        if found and self._gate.later is not None:
+            self._gate.later.learn(UrlBatch.join([each.links for each in found]))
         if found:
             self._source.take(found, self._gate.now)
         self._gate.write_off()

@@ -9,13 +9,13 @@ long. None of them passes a set of seen URLs again.
 
 After a crash a frontier goes on from its last checkpoint and is given the outcomes since then once more. Their URLs
 are still where the checkpoint has them, in some queue or not even found: they are kept as *done*, and dropped when
-they come up here. `shares` says who may come up at all.
+they come up here. `shares` says who may come up at all, `later` what links that were found meanwhile say of a URL.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,6 +26,7 @@ from barkspider.core.batch import UrlBatch
 from barkspider.core.events import Counters, Trail
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
+from barkspider.frontier.later import LaterLinks
 from barkspider.frontier.politeness.delays import Delays
 from barkspider.frontier.ready import Ready
 from barkspider.frontier.shares import WAIT, Shares
@@ -38,6 +39,7 @@ _REMEMBERED_HOSTS, _HOST = (
     800,
 )  # hosts with nothing queued, and the bytes of one: robots.txt, address
 _REMEMBERED_TRAILS, _TRAIL = 100_000, 200  # redirects on their way through the stages, and the bytes of one
+_LATER_SHARE = 64  # of `memory`: links that were found lately
 _BACK_AT_ONCE = 2_000  # URLs that come back from Q_W in one step: some ten milliseconds
 _UNDECIDED = 1.0  # seconds after which a URL is looked at again of which nobody knows whether it may come up
 _DEFERRED = np.uint8(Flag.DEFERRED)  # marks these: among URLs that are admitted it has no meaning
@@ -47,6 +49,8 @@ Form: TypeAlias = tuple[int, int, int]
 States: TypeAlias = Callable[
     [str], dict[str, Any] | None
 ]  # what the last checkpoint has of a structure, by its name
+# What a source has in RAM: something for JSON, and arrays or bytes, all by names of its own. Any thread may call it.
+Saved: TypeAlias = Callable[[], tuple[Mapping[str, Any], Mapping[str, Any]]]
 
 
 class Gate:
@@ -75,6 +79,9 @@ class Gate:
         self.trails = Trails(at_most(_REMEMBERED_TRAILS, settings.memory, 64, _TRAIL))
         self.done: Counter[Form] = Counter()
         self.shares = Shares(settings.limits)
+        # Where it matters how deep a URL is, or who links there.
+        matters = settings.scope.depth or settings.page.keep_tlds
+        self.later = LaterLinks(settings.memory // _LATER_SHARE) if matters else None
         self.now = 0.0
         self.begun = False
 
@@ -111,6 +118,8 @@ class Gate:
             self.counters.ahead -= 1
             return  # its trail may be that of another form that waits
         trail = self.trails.pop(row.key)
+        if self.later is not None:
+            row = self.later.told(row)
         if self.begun:
             self.ready.put(row, now, trail)
         else:

@@ -11,7 +11,7 @@ step only moves what merges have finished, a few milliseconds of it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import compress, islice
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,12 @@ from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.budget.redirects import NOWHERE
-from barkspider.frontier.gate import Gate
+from barkspider.frontier.gate import Gate, Saved
 from barkspider.frontier.politeness.hosts import Host, Origin
 from barkspider.frontier.robots.permit import Permit
 from barkspider.frontier.robots.rules import ROBOTS, UNREACHABLE
 from barkspider.frontier.source import Found
 from barkspider.frontier.stages import PATIENCE, Stages
-from barkspider.url import origin
 
 _BUDGETS = "budgets"  # what a checkpoint calls the budgets above B_0
 _BLOCKS = 2  # blocks of results moved on from a stage in one step: about five milliseconds
@@ -38,6 +37,7 @@ _TAKEN, _DRAWN = 500, 2_000  # URLs taken from disk at a time, and in a step
 _URLS_WORTH = 16
 _PERMITS_WORTH = 32  # origins to look up are merged when they are more than this part of those that are known
 _LOOK_AGAIN = 0.02  # seconds until a merge that runs is looked at again
+_PATIENCE = 2.0  # seconds between two merges for idle fetchers when `Ready` is nearly full; in proportion when it is not
 _READY_SHARE = 8  # what `Ready` gets of `memory`
 _URLS_A_SLOT = 40  # URLs in RAM for each request that may be in flight
 _URL_IN_RAM = 500  # bytes of a URL in `Ready`, with its part of a host
@@ -86,9 +86,10 @@ class Irlbot:
         """What became of rankings since the last call."""
         return self._star.notices()
 
-    def save(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    def save(self) -> Saved:
         """See `Source`."""
-        return {"largest": self._largest}, {_BUDGETS: self._ready.multiples.save()}
+        head, budgets = {"largest": self._largest}, self._ready.multiples.save()
+        return lambda: (head, {_BUDGETS: budgets()})
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
         """See `Source`."""
@@ -111,20 +112,19 @@ class Irlbot:
 
     def take(self, found: Sequence[Found], now: float) -> None:  # noqa: ARG002
         """Feed `seen` with all links, and `star` with edges and answers; what is barred is forgotten."""
+        domains = []
+        for page, _, target, _ in found:
+            if page is not None:
+                self._star.add_answer(page.pld_key, NOWHERE if target is None else target.pld_key)
+            # A redirect makes no edge: it recommends nobody.
+            domains.append(0 if page is None or target is not None else page.pld_key)
         links = UrlBatch.join([each.links for each in found])
         if len(links):
             self._seen.feed(links)
             self._moving = True
-        domains, counts, targets = [], [], []
-        for page, followed, target, _ in found:
-            if page is not None:
-                self._star.add_answer(page.pld_key, NOWHERE if target is None else target.pld_key)
-            if page is not None and target is None:  # a redirect makes no edge: it recommends nobody
-                domains.append(page.pld_key)
-                counts.append(len(followed))
-                targets.append(followed.pld_key)
-        if sum(counts):
-            self._star.add_edges(np.repeat(np.array(domains, np.uint64), counts), np.concatenate(targets))
+            sources = np.repeat(np.array(domains, np.uint64), [len(each.links) for each in found])
+            pages = np.flatnonzero(sources)
+            self._star.add_edges(sources[pages], links.pld_key[pages])
 
     def _learned(self, host: Host, known: Origin, pause: float) -> None:
         """What became of a robots.txt; see `robots.origins`."""
@@ -162,7 +162,9 @@ class Irlbot:
         wake = self._ready.next_time()
         if idle:
             again = min(self._permits.next_time(), self._permits.hurry_time())
-            if self._stages.hurry(now) or self._moving:
+            # While nothing more is drawn, only a merge helps.
+            patience = 0.0 if self._permits.undecided >= enough else self._patience()
+            if self._stages.hurry(now, patience) or self._moving:
                 again = now
             wake = min(wake, max(again, now + _LOOK_AGAIN))
         if self._has_space():
@@ -172,6 +174,11 @@ class Irlbot:
 
     def _has_space(self) -> bool:
         return self._counters.queued < self._most_ready
+
+    def _patience(self) -> float:
+        """Seconds for which fetchers find enough in RAM. A crawl with less than a URL for each of them does not wait."""
+        spare = self._counters.queued - self._settings.fetch.in_flight
+        return _PATIENCE * max(spare, 0) / self._most_ready
 
     def _draw(self, now: float) -> int:
         """Take some URLs of the current queue; how many there were.
@@ -194,19 +201,24 @@ class Irlbot:
         """URLs that may be fetched if robots.txt does not forbid it. Where that is known in RAM they are queued."""
         if not len(batch):
             return
-        unknown = np.zeros(len(batch), np.bool_)
-        for number, row in enumerate(batch.rows()):
-            obeys = self._settings.politeness.obey_robots
-            if obeys and not self._ready.knows(origin(row.url.decode()), row.host_key, now):
-                unknown[number] = True
-            else:
-                self._queue(row, now)
-        if unknown.any():
-            self._permits.check(batch.where(unknown))
+        if not self._settings.politeness.obey_robots:
+            self._queue(batch.rows(), now)
+            return
+        # Rows are made of those that may be known: most hosts are not, or all of their origins are.
+        hosts, places = np.unique(batch.host_key, return_inverse=True)
+        known = np.array([self._ready.knows_host(key, now) for key in hosts.tolist()])[places]
+        if known.any():
+            rows = batch.where(known).rows()
+            marks = [self._ready.knows(row, now) for row in rows]
+            known[known] = marks
+            self._queue(rows if all(marks) else list(compress(rows, marks)), now)
+        if not known.all():
+            self._permits.check(batch.where(~known))
 
-    def _queue(self, row: UrlRow, now: float) -> None:
-        self._counters.deferred -= 1
-        self._gate.put(row, now)
+    def _queue(self, rows: Sequence[UrlRow], now: float) -> None:
+        self._counters.deferred -= len(rows)
+        for row in rows:
+            self._gate.put(row, now)
 
     def _move(self, now: float) -> None:
         """Hand on what merges have let through, a little at a time."""
@@ -229,19 +241,18 @@ class Irlbot:
                 for name, permit in permitted.outdated:
                     self._take_permit(name, permit)
                 for name, permit, rows in permitted:
-                    self._take_permit(name, permit)
+                    self._take_permit(name, permit, rows[0].host_key)
                     if permit.address_until > now:
                         self._ready.locate(rows[0].host_key, permit.address, permit.address_until)
-                    for row in rows:
-                        self._queue(row, now)
+                    self._queue(rows, now)
                 moving = True
         for name in self._permits.asks(max(self._most_ready - self._ready.asking, 0), now):
             self._ready.ask(name, now)
         self._moving = moving
 
-    def _take_permit(self, name: str, permit: Permit) -> None:
+    def _take_permit(self, name: str, permit: Permit, host_key: int = 0) -> None:
         refusal = UNREACHABLE if permit.unreachable else ROBOTS
-        self._ready.permit(name, permit.until, permit.learned, refusal, permit.encoded)
+        self._ready.permit(name, permit.until, permit.learned, refusal, permit.encoded, host_key)
 
     def _remember_budgets(self, batch: UrlBatch, budgets: npt.NDArray[np.uint32]) -> None:
         domains, places = np.unique(batch.pld_key, return_index=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.events import Counters
-from barkspider.frontier.gate import Gate
-from barkspider.frontier.politeness.hosts import Asked, Entry
+from barkspider.core.events import Counters, Prepared
+from barkspider.core.records import UrlRow
+from barkspider.frontier.gate import Gate, Saved
+from barkspider.frontier.politeness.hosts import Entry, State
 from barkspider.frontier.politeness.pauses import HostPace
 from barkspider.frontier.ready import Ready
 from barkspider.frontier.robots.rules import ROBOTS, UNREACHABLE
-from barkspider.frontier.trails import Trails
 from barkspider.storage.env import Env
 from barkspider.storage.store.snapshot import Snapshot, read_snapshot
 
@@ -73,41 +73,52 @@ class Memory:
         self._snapshot = Snapshot(env, folder, name, state)
         self.committed = self._snapshot.committed
 
-    def write(
-        self,
-        gate: Gate,
-        head: Mapping[str, Any],
-        arrays: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        """Write a new file, durably; the state of a `Structure`. `head` and `arrays` are what the source saved."""
-        rows, paces = [], []
-        asked: list[Asked] = []
-        trails = Trails(gate.trails.most)
-        trails.load(gate.trails.save())
-        for host in gate.ready.hosts():
-            entries = list(host.entries())
-            asked += host.robots + host.errands
-            if isinstance(host.flying, Entry):
-                entries.append(host.flying)
-            elif host.flying is not None:
-                asked.append(host.flying)
-            for entry in entries:
-                rows.append(entry.row)
-                if entry.trail:
-                    trails.put(entry.row.key, entry.trail)
-            if host.trouble or host.next_time > gate.now or host.duplicates:
-                time = host.next_time if host.next_time > -math.inf else gate.now
-                paces.append((host.key, time, host.crawl_delay, host.trouble, host.duplicates))
-        return self._snapshot.write(
-            {"now": gate.now, "asked": asked, "counters": asdict(gate.counters), **head},
-            {
-                "rows": UrlBatch.from_rows(rows).encode(),
-                "trails": trails.save(),
-                "paces": np.array(paces, _HOST),
-                **{_COUNT + name: _table(counter) for name, counter in _counters(gate).items()},
-                **arrays,
-            },
-        )
+    def prepare(self, gate: Gate, saved: Saved) -> Prepared:
+        """See `core.events.Structure`; `saved` is what the source has. There may be 100,000 hosts, most of them idle, and
+        as many URLs: what need not be done before the crawl goes on is not done here."""
+        now, idle, trails = gate.now, State.IDLE, gate.trails.copy()
+        busy = [host for host in gate.ready.hosts() if host.state is not idle]
+        flying = [host.flying for host in busy if host.flying is not None]
+        asked = [each for each in flying if isinstance(each, tuple)]
+        for host in busy:
+            if host.robots or host.errands:
+                asked += host.robots + host.errands
+        rows = list[UrlRow]()
+        entries = [each for each in flying if isinstance(each, Entry)]
+        behind = [host.first for host in busy if host.first is not None]
+        while entries or behind:  # the first of each host, then the second
+            rows += [entry.row for entry in entries]
+            for entry in [entry for entry in entries if entry.trail]:
+                trails.put(entry.row.key, entry.trail)
+            entries, behind = behind, [entry.behind for entry in behind if entry.behind is not None]
+        paces = [
+            (
+                host.key,
+                host.next_time if host.next_time > -math.inf else now,
+                host.crawl_delay,
+                host.trouble,
+                host.duplicates,
+            )
+            for host in gate.ready.hosts()
+            if host.next_time > now or host.trouble or host.duplicates
+        ]
+        counters = {name: dict(counter) for name, counter in _counters(gate).items()}
+        head = {"now": now, "asked": asked, "counters": asdict(gate.counters)}
+
+        def describe() -> dict[str, Any]:
+            more, arrays = saved()
+            return self._snapshot.write(
+                {**head, **more},
+                {
+                    "rows": UrlBatch.from_rows(rows).encode(),
+                    "trails": trails.save(),
+                    "paces": np.array(paces, _HOST),
+                    **{_COUNT + name: _table(counter) for name, counter in counters.items()},
+                    **arrays,
+                },
+            )
+
+        return describe
 
     def read(self) -> Kept:
         """What the last checkpoint has."""
@@ -118,7 +129,7 @@ def _counters(gate: Gate) -> dict[str, Counter[Any]]:
     return {"done": gate.done, **gate.shares.counters()}
 
 
-def _table(counter: Counter[Any]) -> npt.NDArray[np.uint64]:
+def _table(counter: Mapping[Any, int]) -> npt.NDArray[np.uint64]:
     """Keys and counts as rows of numbers. Keys are numbers, or tuples of them, all of the same length."""
     rows = [(*(key if isinstance(key, tuple) else (key,)), count) for key, count in counter.items()]
     width = len(rows[0]) if rows else 0
@@ -143,20 +154,23 @@ def read_counters(env: Env, snapshot: Path) -> Counters:
         raise StorageError(f"{snapshot} has no counters") from error
 
 
-def save_origins(ready: Ready) -> bytes:
-    """All that `Ready` knows of robots.txt, for a frontier that keeps it nowhere else."""
-    parts = []
-    for host in ready.hosts():
-        for known in host.origins:
-            if known.until > -math.inf:
-                name, rules = known.name.encode(), known.rules.encode()
-                unreachable = known.refusal != ROBOTS
-                parts.append(
-                    _ORIGIN.pack(len(name), len(rules), known.learned, known.until, unreachable)
-                    + name
-                    + rules
-                )
-    return b"".join(parts)
+def save_origins(ready: Ready) -> Callable[[], bytes]:
+    """All that `Ready` knows of robots.txt, for a frontier that keeps it nowhere else; what is returned packs it."""
+    known = [
+        (each.name, each.rules, each.learned, each.until, each.refusal != ROBOTS)
+        for host in ready.hosts()
+        for each in host.origins
+        if each.until > -math.inf
+    ]
+
+    def pack() -> bytes:
+        parts = list[bytes]()
+        for text, obeyed, *rest in known:
+            name, rules = text.encode(), obeyed.encode()
+            parts += _ORIGIN.pack(len(name), len(rules), *rest), name, rules
+        return b"".join(parts)
+
+    return pack
 
 
 def load_origins(ready: Ready, saved: bytes) -> None:

@@ -34,7 +34,6 @@ from barkspider.frontier.politeness.roster import Roster
 from barkspider.frontier.politeness.slots import Slots, next_cost
 from barkspider.frontier.robots.origins import Learned, Origins
 from barkspider.frontier.robots.rules import is_unreachable
-from barkspider.url import origin
 
 _HORIZON = 30.0  # seconds; more where a single pause is longer
 _SHORTEST_TURN = 0.01  # seconds that a request takes at least: for guessing when a turn comes
@@ -81,22 +80,26 @@ class Ready:
 
     def put(self, row: UrlRow, now: float, trail: Trail = ()) -> None:
         """Queue a URL behind the others of its host, or put it off when its turn is far away."""
-        host = self.host(row.host_key)
+        host = self._roster.host(row.host_key)
         host.pld = row.pld_key
         self._pauses.follow_budget(host, host.server, row.pld_key)
+        known = rules = None
         if self._politeness.obey_robots:
             url = row.url.decode()
-            refusal = self._origins.refusal(host, host.origin(origin(url)), url, now)
+            known = host.origin_of(url)
+            refusal = self._origins.refusal(host, known, url, now)
             if refusal:  # at once: nobody has to wait for this
                 self._end(self._counters.refused, refusal)
                 return
+            if known is not None and known.until > now:
+                rules = known.rules
         if host.error and host.next_time > now:
             self._end(self._counters.failed, host.error)
             return
         if self._turn(host, now) > now + self._horizon:
             self._put_off(self._assign_turn(host, now), row, trail)
             return
-        host.push(row, trail)
+        host.push(Entry(row, trail, known, rules))
         self._counters.queued += 1
         self._roster.schedule(host)
 
@@ -113,9 +116,11 @@ class Ready:
         """Origins whose robots.txt is under way or to be asked for."""
         return self._origins.asking
 
-    def permit(self, name: str, until: float, learned: float, refusal: str, rules: bytes) -> None:
-        """What is known elsewhere of an origin's robots.txt, its rules encoded."""
-        self._origins.permit(name, until, learned, refusal, rules)
+    def permit(
+        self, name: str, until: float, learned: float, refusal: str, rules: bytes, host_key: int = 0
+    ) -> None:
+        """What is known elsewhere of an origin's robots.txt, its rules encoded; see `Origins`."""
+        self._origins.permit(name, until, learned, refusal, rules, host_key)
 
     def locate(self, host_key: int, address: str, until: float) -> None:
         """Where a host was found that may have been forgotten since; one that is known here is left where it is."""
@@ -124,9 +129,14 @@ class Ready:
             host.address_until = until
             self._roster.move(host, address)
 
-    def knows(self, name: str, host_key: int, now: float) -> bool:
-        """Whether the rules of an origin are here and in force."""
-        return self._origins.knows(name, host_key, now)
+    def knows(self, row: UrlRow, now: float) -> bool:
+        """Whether the rules for a URL are here and in force."""
+        return self._origins.knows(row, now)
+
+    def knows_host(self, key: int, now: float) -> bool:
+        """Whether any rules of a host are here and in force."""
+        host = self._roster.find(key)
+        return host is not None and any(known.until > now for known in host.origins)
 
     def subscribe(self, learned: Learned) -> None:
         """Let somebody be told what becomes of each robots.txt; see `Origins`."""
@@ -164,7 +174,7 @@ class Ready:
                     break
                 domain, who = line.first()
                 if not self._admits(number, domain, who):
-                    line.skip()
+                    line.skip(domain)
                     continue
                 line.take()
                 if isinstance(who, Host):
@@ -245,18 +255,18 @@ class Ready:
                 return self._fetch_robots(host, errand, address)
         blocked = False
         while (entry := host.first) is not None:
-            if self._politeness.obey_robots:
-                url = entry.row.url.decode()
-                known = host.origin(origin(url))
-                if known is not None and known.asking:
+            known = entry.origin
+            if known is not None:
+                if known.asking:
                     blocked = True
                     break
-                if known is not None and known.until <= now:
+                if known.until <= now:
                     return self._fetch_robots(host, self._origins.want(known), address)
-                refusal = self._origins.refusal(host, known, url, now)
-                if refusal:
-                    self._drop(host, entry, self._counters.refused, refusal)
-                    continue
+                if known.rules is not entry.rules or host.crawl_delay > self._politeness.max_crawl_delay:
+                    refusal = self._origins.refusal(host, known, entry.row.url.decode(), now)
+                    if refusal:
+                        self._drop(host, entry, self._counters.refused, refusal)
+                        continue
             host.pop(entry)
             host.flying = entry
             self._counters.queued -= 1
@@ -351,13 +361,14 @@ class Ready:
         """Instead of `page_fetched`: the same URL goes back into the queue in another form."""
         self._counters.in_flight -= 1
         self._release(outcome, self.host(outcome.asked.row.host_key), False, now)
-        if self._politeness.obey_robots and not self.knows(origin(row.url.decode()), row.host_key, now):
+        obeys = self._politeness.obey_robots
+        if obeys and not self.knows(row, now):
             self._put_off(now, row, trail)  # robots.txt may be known on disk
             return
         self._counters.queued += 1
         host = self.host(row.host_key)
         host.pld = row.pld_key
-        host.push(row, trail)
+        host.push(Entry(row, trail, host.find_origin(row.url.decode()) if obeys else None, None))
         self._roster.schedule(host)
 
     def _release(self, outcome: PageFetched | RobotsFetched, host: Host, trouble: bool, now: float) -> None:

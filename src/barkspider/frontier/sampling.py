@@ -87,7 +87,7 @@ def place(count, t, keeps, primary, secondary, limit, state):  # type: ignore[no
 
 
 @nb.njit(
-    nb.uint8[::1](
+    nb.types.Tuple((nb.uint8[::1], nb.int64))(
         nb.uint64[::1], nb.uint8, _KEYS, _COUNTS, _COUNTS, _MARKS, _MARKS, nb.int64, nb.int64, nb.int64,
         nb.uint64[::1],
     ),
@@ -97,7 +97,8 @@ def place(count, t, keeps, primary, secondary, limit, state):  # type: ignore[no
 def place_all(  # type: ignore[no-untyped-def]
     table, shift, keys, counts, samples, keeps, frees, primary, secondary, limit, state
 ):
-    """`place` for several pages, one after the other; what became of each link (SEEN, TAKEN, LEFT or LOST).
+    """`place` for several pages, one after the other; what became of each link (SEEN, TAKEN, LEFT or LOST), and the largest
+    size of P and S together on the way.
 
     A link is new if its key is not in the `table` (of a `KeySet`, with space for all keys, none of which is 0); those that
     go into P are put in. Page i has counts[i] links, of which samples[i] are taken at most (0: all); keeps[i] says whether
@@ -105,7 +106,7 @@ def place_all(  # type: ignore[no-untyped-def]
     """
     fates = np.zeros(len(keys), np.uint8)
     found = np.empty(0 if len(counts) == 0 else counts.max(), np.int64)
-    first = 0
+    first, largest = 0, 0
     for page in range(len(counts)):
         new = 0
         for link in range(first, first + counts[page]):
@@ -128,4 +129,5 @@ def place_all(  # type: ignore[no-untyped-def]
                 table[slot] = keys[link]
                 fates[link] = TAKEN
                 primary += 1
-    return fates
+        largest = max(largest, primary + secondary)
+    return fates, largest

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import UrlRow
+from barkspider.frontier.gate import Saved
 
 
 class Found(NamedTuple):
@@ -58,12 +59,12 @@ class Source(Protocol):
         """Whether it holds anything that may become a URL to fetch and is not counted as queued or deferred."""
         ...
 
-    def save(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """What it has in RAM: something for JSON, and arrays or bytes, all by names of its own."""
+    def save(self) -> Saved:
+        """Hold on to what it has in RAM at this moment."""
         ...
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
-        """Take what `save` gave, among what others did."""
+        """Take what was saved, among what others did."""
         ...
 
     def gauges(self) -> dict[str, int]:

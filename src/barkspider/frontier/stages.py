@@ -6,11 +6,13 @@
 
 A merge shares one pass over all that is known among the rows that wait for it, so it should not come early; but
 nothing may wait for a batch to fill while fetchers are idle. So a stage is merged when it is full, or when all that
-follows it has run dry (`hurry`). Merges run in threads of their own.
+follows it has run dry (`hurry`): at once if fetchers have nothing to do, and the later the more there is in RAM for
+them. Merges run in threads of their own.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -122,6 +124,7 @@ class Stages:
             background=background,
             state=state,
         )
+        self._hurried = -math.inf  # when a stage was last merged early
 
     @property
     def structures(self) -> Sequence[Structure]:
@@ -133,10 +136,13 @@ class Stages:
         """Rows that wait for a merge before they come to `beast`, old URLs and what URLs are judged by included."""
         return self.seen.pending + self.star.unbudgeted
 
-    def hurry(self, now: float) -> bool:
-        """Fetchers are idle: merge what the last stage with rows holds, however few; whether there was any."""
-        if any(stage.merging for stage in (self.star, self.seen.drum, self.permits)):
+    def hurry(self, now: float, patience: float = 0.0) -> bool:
+        """Fetchers are idle: merge what the last stage with rows holds, however few; whether there was any. Not before
+        the `patience` in seconds with the last such merge is over."""
+        if self.seen.drum.unsettled or self.star.merging or self.permits.merging:
             return True
+        if now < self._hurried + patience:
+            return self.permits.undecided + self.unplaced > 0
         if self.permits.undecided:
             self.permits.merge(wait=False)
         elif self.permits.waiting <= _FEW and self.permits.hurry(now):
@@ -148,6 +154,7 @@ class Stages:
             self.seen.merge(wait=False)
         else:
             return self.permits.hurry(now)
+        self._hurried = now
         return True
 
     def gauges(self) -> dict[str, int]:

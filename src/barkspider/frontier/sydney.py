@@ -31,14 +31,14 @@ from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.core.texts import Texts
-from barkspider.frontier.gate import Gate, States
+from barkspider.frontier.gate import Gate, Saved, States
+from barkspider.frontier.inquiries import keys_of
 from barkspider.frontier.memory import load_origins, save_origins
 from barkspider.frontier.sampling import LEFT, LOST, TAKEN, place_all
 from barkspider.frontier.source import Found
 from barkspider.storage.env import Env
 from barkspider.storage.keyset import KeySet
 from barkspider.storage.queue.disk_queue import DiskQueue
-from barkspider.url.partition import slotted
 
 _SLICE = 64  # pages of S looked at in one step: about a millisecond
 _FED = 2_000  # URLs that go from the queue of P to `Ready` in one step: some ten milliseconds
@@ -77,7 +77,7 @@ class Sydney:
         """P, as far as it is not in `Ready` and Q_W, and S."""
         return (self._queue, self._secondary)
 
-    def save(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    def save(self) -> Saved:
         """See `Source`."""
         head = {
             "largest": self._largest,
@@ -85,7 +85,8 @@ class Sydney:
             "random": int(self._random[0]),
             "emptying": self._emptying,
         }
-        return head, {"seen": self._seen.keys(), "origins": save_origins(self._ready)}
+        seen, origins = self._seen.keys(), save_origins(self._ready)
+        return lambda: (head, {"seen": seen, "origins": origins()})
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
         """See `Source`."""
@@ -134,7 +135,8 @@ class Sydney:
     def take(self, found: Sequence[Found], now: float) -> None:
         """Sample the links of pages; a target of a redirect goes into P, and so do seeds, or into S if they are too many."""
         for each in found:
-            self._refuse(each.barred)
+            if len(each.barred):
+                self._refuse(each.barred)
         self._put(
             [
                 (each.page, each.links, self._sample_of(each), self._keeps and each.target is None)
@@ -151,6 +153,8 @@ class Sydney:
             for row in back.rows():
                 self._gate.put(row, now)
         self._empty(now)
+        if self._emptying:  # what its pages give comes after all of them
+            return [], now
         instructions, fed = self._feed(now, room)
         wake = self._ready.next_time()
         if not instructions and self._may_search(now):
@@ -160,7 +164,7 @@ class Sydney:
                 self._search_at = now + _LOOK_AGAIN
             wake = min(self._ready.next_time(), self._search_at)
         # What was taken may all have been refused by robots.txt: then no outcome comes that would call us.
-        if fed >= _FED or self._emptying or (len(self._secondary) and self._is_drained()):
+        if fed >= _FED or (len(self._secondary) and self._is_drained()):
             wake = now
         return instructions, min(wake, self._gate.next_time()) if self._has_space() else wake
 
@@ -187,6 +191,10 @@ class Sydney:
         counters = self._counters
         return max(counters.queued + counters.deferred - counters.ahead, 0)
 
+    def _size(self) -> int:
+        """The size of P and S together."""
+        return self._primary() + len(self._secondary)
+
     def _held(self) -> int:
         """The places that P takes: also those of pages under way, or their links would find others' there."""
         return self._primary() + self._counters.in_flight
@@ -206,12 +214,12 @@ class Sydney:
         links = UrlBatch.join([batch for _, batch, _, _ in pages])
         if not len(links):
             return
-        keys = _keys(links)
+        keys = keys_of(links)
         table, shift = self._seen.lend(len(keys))
         counts = np.array([len(batch) for _, batch, _, _ in pages])
         # What comes out of S has given up its place; a page that was fetched has kept it until now.
         frees = np.array([page is not None for page, *_ in pages])
-        fates = place_all(
+        fates, largest = place_all(
             table,
             shift,
             keys,
@@ -228,14 +236,16 @@ class Sydney:
         self._seen.returned(int(taken.sum()))
         self._drop(int((fates == LOST).sum()))
         if len(left):
-            ends = np.cumsum(counts)
-            cuts = np.searchsorted(left, ends)
-            for number in np.flatnonzero(np.diff(cuts, prepend=0)).tolist():
-                start = cuts[number - 1] if number else 0
-                self._keep(pages[number][0], links.take(left[start : cuts[number]]))
+            rest, start = links.take(left), 0
+            for (page, *_), stop in zip(
+                pages, np.searchsorted(left, np.cumsum(counts)).tolist(), strict=True
+            ):
+                if stop > start:
+                    self._keep(page, rest.slice(start, stop))
+                start = stop
         if taken.any():
             self._admit(links.where(taken), now)
-        self._largest = max(self._largest, self._primary() + len(self._secondary))
+        self._largest = max(self._largest, largest - self._counters.in_flight)
 
     def _keep(self, page: UrlRow | None, left: UrlBatch) -> None:
         """An entry of S: the links that are left of a page, or the page itself if it is to be fetched again."""
@@ -253,10 +263,14 @@ class Sydney:
 
     def _refuse(self, batch: UrlBatch) -> None:
         """Links within a site that has shown too many duplicates are seen, and refused, if they are new."""
-        count = int(self._seen.add(_keys(batch)).sum())
+        count = self._mark(keys_of(batch))
         if count:
             self._counters.discovered += count
             self._gate.refuse("site_duplicates", count)
+
+    def _mark(self, keys: npt.NDArray[np.uint64]) -> int:
+        """Mark as seen; how many were not."""
+        return int(self._seen.add(keys).sum())
 
     def _drop(self, count: int) -> None:
         self._counters.discovered += count
@@ -274,11 +288,15 @@ class Sydney:
             if entry.flags[0] & Flag.REVISIT:
                 self._revisit(entry)
             else:
-                self._put([(None, entry, self._t, True)], now)
+                self._look_at(entry, now)
+
+    def _look_at(self, entry: UrlBatch, now: float) -> None:
+        """The links that are left of a page of S, as if it had been fetched again."""
+        self._put([(None, entry, self._t, True)], now)
 
     def _may_search(self, now: float) -> bool:
-        size = self._primary() + len(self._secondary)
-        return len(self._secondary) > 0 and now >= self._search_at and size < _SHRUNK * self._largest
+        shrunk = self._size() < _SHRUNK * self._largest
+        return len(self._secondary) > 0 and now >= self._search_at and shrunk
 
     def _search(self, now: float, room: int) -> None:
         """No host of P may be contacted: take links to hosts that are free from some pages of S, one a host."""
@@ -302,7 +320,7 @@ class Sydney:
 
     def _take_from(self, entry: UrlBatch, free: npt.NDArray[np.uint64], room: int, now: float) -> int:
         """Of an entry that was taken from S, links to free hosts go into P, one a host, the others back; how many went."""
-        new = entry.where(self._seen.missing(_keys(entry)))
+        new = entry.where(self._seen.missing(keys_of(entry)))
         hosts, firsts = np.unique(new.host_key, return_index=True)
         places = self._limit - self._held() - len(self._secondary) - 1  # one is for the entry
         chosen = np.zeros(len(new), np.bool_)
@@ -311,12 +329,12 @@ class Sydney:
             self._secondary.append(new.where(~chosen).encode())
         if chosen.any():
             taken = new.where(chosen)
-            self._seen.add(_keys(taken))
+            self._mark(keys_of(taken))
             self._counters.discovered += len(taken)
             for row in taken.rows():
                 if self._gate.admits(row, now):
                     self._gate.put(row, now)
-        self._largest = max(self._largest, self._primary() + len(self._secondary))
+        self._largest = max(self._largest, self._size())
         return int(chosen.sum())
 
     def _revisit(self, page: UrlBatch) -> None:
@@ -325,8 +343,3 @@ class Sydney:
         self._counters.discovered += 1
         self._counters.deferred += 1
         self._queue.append_batch(page.packed.to_arrow())
-
-
-def _keys(batch: UrlBatch) -> npt.NDArray[np.uint64]:
-    """Keys of the set of seen URLs; 0 is none."""
-    return np.maximum(slotted(batch.key, batch.pld_key), np.uint64(1))

@@ -33,6 +33,12 @@ class Trails:
         """Give out the trail of a URL; an empty one when there is none."""
         return self._trails.pop(key, ()) if self._trails else ()
 
+    def copy(self) -> Trails:
+        """One with the same trails."""
+        other = Trails(self.most)
+        other._trails = self._trails.copy()
+        return other
+
     def save(self) -> npt.NDArray[np.uint64]:
         """All of them: key, length, and the keys of the trail, one after the other."""
         flat = [number for key, trail in self._trails.items() for number in (key, len(trail), *trail)]

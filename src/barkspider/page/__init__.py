@@ -7,7 +7,7 @@ links are followed. Nothing here knows of the crawl. Every step is linear in the
 more than the page itself and its links.
 
 `read` is the whole, for HTML: `charset` first, then `scan` with the letters of markup (`lexing`) and the `names` of tags,
-then `collect` with `references`, `requisites` (`css` reads style sheets) and `directives`; `text` is what people read, `fingerprint` what tells pages
+then `collect` with `references`, `requisites` (`css` reads style sheets) and `directives`, then `hrefs`, the links; `text` is what people read, `fingerprint` what tells pages
 apart, `classify` what is kept.
 """
 
@@ -15,6 +15,7 @@ from barkspider.page.charset import find_charset
 from barkspider.page.classify import Candidate, Classifier, Verdict
 from barkspider.page.collect import Bounds
 from barkspider.page.fingerprint import NearDuplicates, simhash
+from barkspider.page.hrefs import Hrefs
 from barkspider.page.read import Page, PageReader
 from barkspider.page.sniff import is_html, sniff
 
@@ -22,6 +23,7 @@ __all__ = [
     "Bounds",
     "Candidate",
     "Classifier",
+    "Hrefs",
     "NearDuplicates",
     "Page",
     "PageReader",

@@ -16,6 +16,7 @@ from turbohtml import parse
 from turbohtml.detect import detect  # importing it registers the codecs named whatwg-…
 
 _MARKS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "utf-16be"))
+_MARKED = tuple(mark for mark, _ in _MARKS)
 # The part of a page in which the standard looks for a declaration.
 _PRESCAN = 1024
 # How far on a declaration still counts: no author puts it there, and looking for it costs 80 ms a megabyte at worst.
@@ -30,7 +31,7 @@ _CHARSET = re.compile(rb"charset\s*+=\s*+[\"']?\s*+([^\s\"'/>;]++)")
 _STYLE_CHARSET = re.compile(rb'@charset "([^"]{1,40})";')
 _HEADER = re.compile(r";\s*+charset\s*+=\s*+[\"']?\s*+([^\s\"';,]++)", re.I)
 # The longest label of the standard has 19 letters.
-_LONGEST_LABEL = 40
+_LONGEST_LABEL, _LONGEST_HEADER = 40, 100
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 # Signs of windows-1252 that stand by themselves, such as © and £, and pairs of « and »: in other encodings they are
 # letters, and a detector that counts letters takes ©1996 for Š1996.
@@ -51,6 +52,14 @@ _ENCODERS = {
     "windows-874": "cp874",
     "x-mac-cyrillic": "mac-cyrillic",
 }
+# One byte a character, and the characters of markup are those of ASCII.
+SINGLE_BYTES = frozenset(
+    (
+        *(f"iso-8859-{part}" for part in (*range(2, 9), "8-i", 10, *range(13, 17))),
+        *("windows-874", *(f"windows-{page}" for page in range(1250, 1259))),
+        *("ibm866", "koi8-r", "koi8-u", "macintosh", "x-mac-cyrillic"),
+    )
+)
 _AS_UTF8 = frozenset(("utf-8", "utf-16le", "utf-16be", "replacement", "x-user-defined"))
 _UNITS = {"utf-16le": np.dtype("<u2"), "utf-16be": np.dtype(">u2")}
 # Each byte as a query of http has it.
@@ -105,10 +114,17 @@ def style_charset(body: bytes, content_type: str | None) -> str:
 
 def _told(body: bytes, content_type: str | None) -> str | None:
     """What a byte order mark says, or the header."""
-    for mark, name in _MARKS:
-        if body.startswith(mark):
-            return name
-    label = _HEADER.search(content_type) if content_type is not None else None
+    if body.startswith(_MARKED):
+        return next(name for mark, name in _MARKS if body.startswith(mark))
+    if content_type is None:
+        return None
+    # There are a few, on millions of pages; long ones are not worth the memory.
+    return (_in_header if len(content_type) <= _LONGEST_HEADER else _in_header.__wrapped__)(content_type)
+
+
+@lru_cache(maxsize=512)
+def _in_header(content_type: str) -> str | None:
+    label = _HEADER.search(content_type)
     return standard_name(label[1].lower()) if label else None
 
 
@@ -187,9 +203,10 @@ def to_utf8(body: bytes, charset: str) -> bytes:
 
 
 def _without_mark(body: bytes, charset: str) -> bytes:
-    for mark, name in _MARKS:
-        if name == charset and body.startswith(mark):
-            return body[len(mark) :]
+    if body.startswith(_MARKED):
+        for mark, name in _MARKS:
+            if name == charset and body.startswith(mark):
+                return body[len(mark) :]
     return body
 
 

@@ -4,7 +4,8 @@ A national web, as Viúva Negra crawled it (section 5), is what lies under its t
 written in its language elsewhere and linked from there; of certain media types; and a page that does not
 match yields no links. `page.keep_*` say which, `page.follow_rejected` the last. A function of one's own may
 judge what these let pass. Which language a page is in is what it declares, unless `page.detect_language` is on; that a
-page under the domains links to it is a flag of its URL (`core.records.Flag.LINKED`), of the first link that was found.
+page under the domains links to it is a flag of its URL (`core.records.Flag.LINKED`), of the first link that was found, or of
+a later one (`frontier.later`).
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ class Classifier:
             )
             if used
         ]
+        self.keeps_all = not self._criteria and self._own is None  # whatever a page is
 
     def judge(self, page: Candidate, linked: bool = False) -> Verdict:
         """The verdict on a page; `linked` says that it is a seed, or that a page under the domains links to it."""

@@ -10,7 +10,7 @@ from turbohtml import unescape
 
 from barkspider.core.errors import UrlError
 from barkspider.page import scan
-from barkspider.page.charset import encode_query
+from barkspider.page.charset import decode, encode_query
 from barkspider.page.css import style_urls
 from barkspider.page.directives import meta_directives, refresh_target
 from barkspider.page.lexing import ATTRIBUTES
@@ -21,15 +21,13 @@ from barkspider.url import parse
 
 _TITLE_LENGTH = 500
 _DESCRIPTION_LENGTH = 1000
-# Times the limit of links: so many become strings at all, because most pages repeat some, or have many places of
-# one target (contents, footnotes).
-_REPEATS = 16
-# The same for requisites, each of which costs more, a microsecond.
+# Times the limit of requisites: so many are looked at, each of which takes a microsecond.
 _REPEATED_REQUISITES = 3
 # Links that hold references, and these: they take a third of a microsecond each, so one of a megabyte would take long.
-_MOST_REFERENCES = 50_000
+MOST_REFERENCES = 50_000
 # Times the longest URL: as much markup may be a link, because references, fragments, dots and session ids go.
 _MARKUP = 4
+_MARK = scan.MARK.decode()
 _LINE_ENDS = str.maketrans("", "", "\t\n\r")
 _C0_OR_SPACE = "".join(map(chr, range(33)))
 
@@ -56,25 +54,24 @@ class Bounds(NamedTuple):
 
 
 class Collector:
-    """What is found in one page, as it comes up. `body` is the page in UTF-8, `charset` what it was in."""
+    """What is found in one page, as it comes up. `body` is the page in the charset `read_as`, `charset` what it was in."""
 
     def __init__(
         self,
         body: bytes,
+        read_as: str,
         charset: str,
         url: str,
         robots_names: tuple[str, ...],
         bounds: Bounds,
         requisites: bool,
     ) -> None:
-        self.body = body
+        self.body, self._read_as = body, read_as
         self._charset, self._url, self._robots_names = charset, url, robots_names
-        self._bounds, self._max_links, self.longest = bounds, bounds.links, bounds.url * _MARKUP
+        self._bounds, self.longest = bounds, bounds.url * _MARKUP
         self._max_requisites = bounds.links if requisites else 0
         self._looked_at = 0  # requisites, those that repeat too
-        self.written: list[str] = []  # the links of anchors, as often as they stand there
-        self.links: dict[str, None] = {}
-        self._targets: set[str] | None = None  # the links without fragments, once these have to be counted
+        self.references_left = MOST_REFERENCES
         self.requisites: dict[str, None] = {}
         self.links_cut = False
         self.too_long = 0  # links that no URL can be made of
@@ -91,11 +88,12 @@ class Collector:
             if directive in ("noindex", "none"):
                 self.index = False
 
-    def take(self, lines: bytes | None, rows: list[list[int]]) -> None:
-        """Take in what the scanner found: the links of anchors, one to a line, and the rows of other tags."""
-        if lines is not None:
-            self.written = self._split(lines)
-        done = 0
+    def take(self, lines: bytes, rows: list[list[int]]) -> bytes:
+        """Take in what the scanner found: the links of anchors, one to a line, and the rows of other tags. All links, one
+        to a line, in UTF-8."""
+        # In nearly every page these are what they should be.
+        plain = lines.isascii() and scan.MARK not in lines and b"\0" not in lines
+        parts, done = [], 0
         for row in rows:
             code, before = row[0], row[1]
             target = None
@@ -114,60 +112,39 @@ class Collector:
             if row[scan.STYLE] >= 0 and (style := self._value(row, "style")):
                 self.need(style_urls(style, self.longest))
             if target is not None:
-                self._add(self.written[done:before])
-                self._add([self._clean(target)])
+                part = lines[done:before]
+                parts += [part if plain else self.links_of(part), self._clean(target).encode(), b"\n"]
                 done = before
-        self._add(self.written[done:])
+        part = lines[done:]
+        return b"".join((*parts, part if plain else self.links_of(part)))
 
-    def _split(self, lines: bytes) -> list[str]:
-        text = lines.decode("utf-8", "replace")
-        if "\0" in text:
-            text = text.replace("\0", "\ufffd")
-        most = self._max_links * _REPEATS
-        links = text.split("\n", most)
-        if len(links) > most:
-            links.pop()
-            self.links_cut = True
-        if scan.MARK in text:
-            links = self._unescape(links)
-        if self._charset != "utf-8" and not text.isascii():
-            links = [encode_query(link, self._charset) for link in links]
-        return links
-
-    def _unescape(self, links: list[str]) -> list[str]:
-        """Links without the references that some hold, up to the one that is too many."""
-        found, left = [], _MOST_REFERENCES
-        for link in links:
-            if link[:1] == scan.MARK:
-                left -= 1 + link.count("&")
-                if left < 0:
+    def links_of(self, lines: bytes) -> bytes:
+        """The links of anchors, one to a line, in UTF-8 and without the references that some hold, up to the one that is
+        too many."""
+        found = []
+        for link in self._text(lines).split("\n")[:-1]:
+            if link[:1] == _MARK:
+                self.references_left -= 1 + link.count("&")
+                if self.references_left < 0:
                     self.links_cut = True
                     break
                 link = self._clean(unescape_attribute(link[1:]))
-            found.append(link)
-        return found
+            elif self._charset != "utf-8":
+                link = encode_query(link, self._charset)
+            found.append(link + "\n")
+        return "".join(found).encode()
+
+    def _decoded(self, piece: bytes) -> str:
+        return piece.decode("utf-8", "replace") if self._read_as == "utf-8" else decode(piece, self._read_as)
+
+    def _text(self, piece: bytes) -> str:
+        text = self._decoded(piece)
+        return text.replace("\0", "\ufffd") if "\0" in text else text
 
     def _clean(self, target: str) -> str:
         """A link's text as the scanner writes those of anchors."""
         link = target.strip(_C0_OR_SPACE).translate(_LINE_ENDS)
         return link if self._charset == "utf-8" else encode_query(link, self._charset)
-
-    def _add(self, links: list[str]) -> None:
-        """Take links in while they have no more targets than are allowed; fragments make no other target."""
-        if self._targets is None:
-            if len(self.links) + len(links) <= self._max_links:  # in nearly every page
-                self.links.update(dict.fromkeys(links))
-                return
-            links, self.links, self._targets = [*self.links, *links], {}, set()
-        targets = self._targets
-        for link in links:
-            target = link.partition("#")[0]
-            if target not in targets:
-                if len(targets) == self._max_links:
-                    self.links_cut = True
-                    continue
-                targets.add(target)
-            self.links[link] = None
 
     def _address(self, row: list[int], attribute: str) -> str | None:
         """The value of an attribute that is a link, unless it is longer than one can be."""
@@ -183,14 +160,12 @@ class Collector:
         start = row[place]
         if start < 0:
             return None
-        value = self.body[start : min(row[place + 1], start + most)].decode("utf-8", "replace")
-        if "\0" in value:
-            value = value.replace("\0", "\ufffd")
+        value = self._text(self.body[start : min(row[place + 1], start + most)])
         return unescape_attribute(value) if "&" in value else value
 
     def _content(self, row: list[int]) -> str:
         start, end = row[scan.CONTENT : scan.CONTENT + 2]
-        return self.body[start:end].decode("utf-8", "replace")
+        return self._decoded(self.body[start:end])
 
     def _meta(self, row: list[int]) -> str | None:
         name, order = self._value(row, "name"), self._value(row, "http-equiv")

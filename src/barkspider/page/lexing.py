@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numba
 import numpy as np
 
-# Without static types: what a type checker knows about numpy's scalars is not what the compiler does with them.
-nb: Any = numba
+from barkspider.core.texts import BYTES, SMALL, nb
 
 # The attributes whose values are noted, in a row that holds start and end of each, or -1, from place 2 on.
 ATTRIBUTES = (
@@ -64,12 +62,11 @@ _LT, _GT, _DASH, _BANG, _AMPERSAND = (ord(sign) for sign in "<>-!&")
 _SLASH, _EQUALS, _SEMICOLON, _HASH = (ord(sign) for sign in "/=;#")
 _DOUBLE, _SINGLE, _BRACKET, _PARENTHESIS = (ord(sign) for sign in "\"'](")
 
-TEXT = nb.types.Array(nb.uint8, 1, "C", readonly=True)
+TEXT = BYTES
 WORDS = nb.types.Array(nb.uint64, 1, "C", readonly=True)
-_jit = {"nogil": True, "cache": True}
 
 
-@nb.njit(nb.int64(TEXT, WORDS, nb.int64, nb.int64, nb.uint8), **_jit)
+@nb.njit(nb.int64(TEXT, WORDS, nb.int64, nb.int64, nb.uint8), **SMALL)
 def find(text, words, i, n, sign):  # type: ignore[no-untyped-def]
     """Where `sign` next stands, or n; eight bytes at a time."""
     while i < n and i & 7:
@@ -93,7 +90,7 @@ def find(text, words, i, n, sign):  # type: ignore[no-untyped-def]
     return i
 
 
-@nb.njit(nb.int64(TEXT, WORDS, nb.int64, nb.int64, nb.int64[::1], nb.boolean), **_jit)
+@nb.njit(nb.int64(TEXT, WORDS, nb.int64, nb.int64, nb.int64[::1], nb.boolean), **SMALL)
 def read_attributes(text, words, i, n, row, noted):  # type: ignore[no-untyped-def]
     """Read the attributes of a tag; the place after its `>`, negative when it ends in `/>`, or 0 at the end.
 
@@ -158,7 +155,7 @@ def read_attributes(text, words, i, n, row, noted):  # type: ignore[no-untyped-d
     return 0
 
 
-@nb.njit(nb.boolean(TEXT, nb.int64, nb.typeof(b"")), **_jit)
+@nb.njit(nb.boolean(TEXT, nb.int64, nb.typeof(b"")), **SMALL)
 def _is(text, i, expected):  # type: ignore[no-untyped-def]
     """Whether exactly these bytes stand at i; there must be as many."""
     for k in range(len(expected)):  # noqa: SIM110  (no generators in kernels)
@@ -167,7 +164,7 @@ def _is(text, i, expected):  # type: ignore[no-untyped-def]
     return True
 
 
-@nb.njit(nb.boolean(TEXT, nb.int64, nb.int64, nb.int64, nb.int64), **_jit)
+@nb.njit(nb.boolean(TEXT, nb.int64, nb.int64, nb.int64, nb.int64), **SMALL)
 def _is_end_of(text, i, n, name, length):  # type: ignore[no-untyped-def]
     """Whether `</` at i closes the element whose name is at `name`."""
     if i + 2 + length >= n or not CLASS[text[i + 2 + length]] & ENDS_NAME:
@@ -178,7 +175,7 @@ def _is_end_of(text, i, n, name, length):  # type: ignore[no-untyped-def]
     return True
 
 
-@nb.njit(nb.int64(TEXT, WORDS, nb.int64, nb.int64, nb.int64, nb.int64), **_jit)
+@nb.njit(nb.int64(TEXT, WORDS, nb.int64, nb.int64, nb.int64, nb.int64), **SMALL)
 def raw_end(text, words, i, n, name, length):  # type: ignore[no-untyped-def]
     """Where the end tag of raw text begins, or n."""
     while True:
@@ -188,7 +185,7 @@ def raw_end(text, words, i, n, name, length):  # type: ignore[no-untyped-def]
         i += 1
 
 
-@nb.njit(nb.int64(TEXT, WORDS, nb.int64, nb.int64, nb.int64), **_jit)
+@nb.njit(nb.int64(TEXT, WORDS, nb.int64, nb.int64, nb.int64), **SMALL)
 def script_end(text, words, i, n, name):  # type: ignore[no-untyped-def]
     """Where the end tag of a script begins, or n. Within `<!--`, `<script>` hides the next `</script>`."""
     hidden = 0  # 1: within <!--, 2: within <script> there
@@ -216,7 +213,7 @@ def script_end(text, words, i, n, name):  # type: ignore[no-untyped-def]
     return n
 
 
-@nb.njit(nb.int64(TEXT, WORDS, nb.int64, nb.int64, nb.boolean), **_jit)
+@nb.njit(nb.int64(TEXT, WORDS, nb.int64, nb.int64, nb.boolean), **SMALL)
 def declaration_end(text, words, i, n, drawing):  # type: ignore[no-untyped-def]
     """The place after what begins with `<!` at i: a comment, a CDATA section, or anything up to `>`."""
     if i + 3 < n and _is(text, i + 2, b"--"):
@@ -242,7 +239,7 @@ def declaration_end(text, words, i, n, drawing):  # type: ignore[no-untyped-def]
     return min(n, find(text, words, i + 2, n, _GT) + 1)
 
 
-@nb.njit(nb.int64(TEXT, nb.int64, nb.int64, nb.uint8[::1], nb.int64), **_jit)
+@nb.njit(nb.int64(TEXT, nb.int64, nb.int64, nb.uint8[::1], nb.int64), **SMALL)
 def write_text(text, start, end, plain, written):  # type: ignore[no-untyped-def]
     """Write text as far as there is room, white space as one blank; how much of `plain` is written then."""
     i = start
@@ -258,7 +255,7 @@ def write_text(text, start, end, plain, written):  # type: ignore[no-untyped-def
     return written
 
 
-@nb.njit(nb.boolean(TEXT, nb.int64, nb.int64), **_jit)
+@nb.njit(nb.boolean(TEXT, nb.int64, nb.int64), **SMALL)
 def is_nofollow(text, i, end):  # type: ignore[no-untyped-def]
     """Whether `nofollow` is among the words from i to end."""
     wanted = b"nofollow"
@@ -275,7 +272,7 @@ def is_nofollow(text, i, end):  # type: ignore[no-untyped-def]
     return False
 
 
-@nb.njit(nb.boolean(TEXT, nb.int64, nb.int64), **_jit)
+@nb.njit(nb.boolean(TEXT, nb.int64, nb.int64), **SMALL)
 def calls(text, i, end):  # type: ignore[no-untyped-def]
     """Whether a style from i to end may call a function such as url(); most do not."""
     while i < end:
@@ -285,7 +282,7 @@ def calls(text, i, end):  # type: ignore[no-untyped-def]
     return False
 
 
-@nb.njit(nb.int64(TEXT, nb.int64, nb.int64, nb.uint8[::1], nb.int64), **_jit)
+@nb.njit(nb.int64(TEXT, nb.int64, nb.int64, nb.uint8[::1], nb.int64), **SMALL)
 def write_link(text, start, end, out, used):  # type: ignore[no-untyped-def]
     """Write a link and a line feed; how much of `out` is used then."""
     # A NUL stands for U+FFFD, which no parser trims.

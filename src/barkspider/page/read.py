@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 from barkspider.core.settings import Page as PageSettings
 from barkspider.page import scan
-from barkspider.page.charset import decode, find_charset, style_charset, to_utf8
-from barkspider.page.collect import ANCHOR, Bounds, Collector
+from barkspider.page.charset import SINGLE_BYTES, decode, find_charset, style_charset, to_utf8
+from barkspider.page.collect import ANCHOR, MOST_REFERENCES, Bounds, Collector
 from barkspider.page.css import style_urls
 from barkspider.page.directives import header_directives
 from barkspider.page.fingerprint import simhash
+from barkspider.page.hrefs import Hrefs
 from barkspider.page.text import clean_text, detect_language, primary_language
 
 _ANCHOR_BYTES = 1000  # of markup; what is longer is no text of a link
@@ -30,8 +31,8 @@ _USUAL_BOUNDS = Bounds()
 class Page:
     """What a crawl wants to know of a page.
 
-    `links` are each once, in document order, and relative to `base`, which is an absolute URL: that of
-    `<base href>`, or the page's own. So are `requisites` (what the page needs to be shown) and `canonical`.
+    `hrefs` are its links, in document order, and relative to `base`, which is an absolute URL: that of
+    `<base href>`, or the page's own; `links` are the same as strings, each once. So are `requisites` (what the page needs to be shown) and `canonical`.
     They are as written but for what no URL keeps: references, line ends, and, where the page is not in UTF-8,
     other letters in queries. `links_cut` says that there were more of either than allowed, `too_long` how many were
     longer than any may be and are not among them, `body_cut` that only the beginning of the page was read. `language` is what the page declares, `detected_language` what its text
@@ -39,7 +40,7 @@ class Page:
     has one) are None when they were not asked for.
     """
 
-    links: list[str]
+    hrefs: Hrefs
     base: str
     charset: str
     title: str = ""
@@ -55,6 +56,11 @@ class Page:
     requisites: list[str] = field(default_factory=list)
     simhash: int | None = None
     anchors: dict[str, str] | None = None
+
+    @property
+    def links(self) -> list[str]:
+        """The links as strings, which no crawl needs."""
+        return self.hrefs.texts()
 
 
 class PageReader:
@@ -75,6 +81,7 @@ class PageReader:
         self._settings, self._agent, self._bounds = settings, agent, bounds
         self._robots_names = ("robots", agent.lower())
         self._needs_text = settings.simhash or settings.detect_language
+        self._reads_text = self._needs_text or settings.anchors
         self._want = (
             scan.WANT_TEXT * self._needs_text
             | scan.WANT_REQUISITES * settings.requisites
@@ -103,8 +110,11 @@ class PageReader:
         if body_cut:
             body = body[: settings.max_parse]
         charset = find_charset(body, content_type)
+        # Markup is the same in all charsets of single bytes; whoever wants text reads UTF-8.
+        read_as = charset if charset in SINGLE_BYTES and not self._reads_text else "utf-8"
         found = Collector(
-            to_utf8(body, charset),
+            body if read_as == charset != "utf-8" else to_utf8(body, charset),
+            read_as,
             charset,
             url,
             self._robots_names,
@@ -113,14 +123,14 @@ class PageReader:
         )
         if robots_header:
             found.obey(header_directives(robots_header, self._agent))
-        links, used, filled, written, left_out, too_long = self._scan(
+        used, filled, written, left_out, too_long = self._scan(
             found.body, self._plain, self._want, found.longest
         )
-        rows = self._rows[:filled].tolist()
-        found.take(self._lines[: used - 1].tobytes() if links else None, rows)
+        lines, rows = self._lines[:used].tobytes(), self._rows[:filled].tolist()
+        hrefs = Hrefs.read(found.take(lines, rows), self._bounds.links)
         text = clean_text(self._plain[:written].tobytes()) if self._needs_text else None
         return Page(
-            links=list(found.links),
+            hrefs=hrefs,
             base=found.base or url,
             charset=charset,
             title=found.title,
@@ -130,22 +140,22 @@ class PageReader:
             canonical=found.canonical,
             follow=found.follow,
             index=found.index,
-            links_cut=found.links_cut or left_out > 0,
+            links_cut=found.links_cut or hrefs.cut or left_out > 0,
             body_cut=body_cut,
             too_long=found.too_long + too_long,
             requisites=list(found.requisites),
             simhash=simhash(text) if settings.simhash and text else None,
-            anchors=self._anchors(found, rows) if settings.anchors else None,
+            anchors=self._anchors(found, hrefs, lines, rows) if settings.anchors else None,
         )
 
     def read_style(self, body: bytes, content_type: str | None, url: str) -> Page:
         """Read the style sheet at `url`: it has requisites and nothing else."""
         most = self._settings.max_parse
         charset = style_charset(body, content_type)
-        found = Collector(b"", charset, url, (), self._bounds, requisites=True)
+        found = Collector(b"", charset, charset, url, (), self._bounds, requisites=True)
         found.need(style_urls(decode(body[:most], charset), found.longest))
         return Page(
-            [],
+            Hrefs(),
             url,
             charset,
             links_cut=found.links_cut,
@@ -165,29 +175,33 @@ class PageReader:
 
     def _text_of(self, body: bytes, most: int) -> str:
         plain = np.empty(min(len(body), most), np.uint8)
-        written = self._scan(body, plain, scan.WANT_TEXT, 0)[3]
+        written = self._scan(body, plain, scan.WANT_TEXT, 0)[2]
         return clean_text(plain[:written].tobytes())
 
     def _scan(
         self, body: bytes, plain: npt.NDArray[np.uint8], want: int, longest: int
-    ) -> tuple[int, int, int, int, int, int]:
+    ) -> tuple[int, int, int, int, int]:
         if len(self._lines) <= len(body):
             self._lines = np.empty(2 * len(body), np.uint8)
         text, words = np.frombuffer(body, np.uint8), np.frombuffer(body, np.uint64, len(body) >> 3)
         kernel: Any = scan.scan
-        counts: tuple[int, int, int, int, int, int] = kernel(
+        counts: tuple[int, int, int, int, int] = kernel(
             text, words, self._lines, self._rows, plain, want, longest
         )
         return counts
 
-    def _anchors(self, found: Collector, rows: list[list[int]]) -> dict[str, str]:
+    def _anchors(self, found: Collector, hrefs: Hrefs, lines: bytes, rows: list[list[int]]) -> dict[str, str]:
         anchors: dict[str, str] = {}
+        known = frozenset(hrefs.texts())
+        found.references_left = MOST_REFERENCES
         for row in rows:
-            if row[0] == ANCHOR and row[1] <= len(found.written):
-                link, start, end = found.written[row[1] - 1], row[scan.CONTENT], row[scan.CONTENT + 1]
-                if link in found.links and link not in anchors:
-                    piece = found.body[start : min(end, start + _ANCHOR_BYTES)]
-                    text = self._text_of(piece, _ANCHOR_BYTES) if b"<" in piece else clean_text(piece)
-                    if text := " ".join(text.split()):
-                        anchors[link] = text
+            if row[0] != ANCHOR:
+                continue
+            line = found.links_of(lines[row[1] : lines.index(b"\n", row[1]) + 1])
+            link, start, end = line[:-1].decode(), row[scan.CONTENT], row[scan.CONTENT + 1]
+            if line and link in known and link not in anchors:
+                piece = found.body[start : min(end, start + _ANCHOR_BYTES)]
+                text = self._text_of(piece, _ANCHOR_BYTES) if b"<" in piece else clean_text(piece)
+                if text := " ".join(text.split()):
+                    anchors[link] = text
         return anchors

@@ -9,7 +9,8 @@ caller owns. No GIL is held.
 Links of `<a>` and `<area>`, nearly all there are, are written out one to a line, ready to be split: trimmed,
 without tabs and line ends (which no URL keeps), without those marked nofollow. One that holds a character
 reference other than `&amp;` begins with `MARK` and is left for the caller to unescape; one that is longer than any
-may be is counted and nothing else. Other tags of interest become a row: what the tag is, how many links came before it, and where the values of its attributes lie.
+may be is counted and nothing else. Other tags of interest become a row: what the tag is, where the lines of links had
+got to, and where the values of its attributes lie.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 from xxhash import xxh32_intdigest
 
+from barkspider.core.texts import SMALL, nb
 from barkspider.page import lexing, names
 from barkspider.page.lexing import (
     BASIS,
@@ -35,7 +37,6 @@ from barkspider.page.lexing import (
     declaration_end,
     find,
     is_nofollow,
-    nb,
     raw_end,
     read_attributes,
     script_end,
@@ -58,7 +59,7 @@ from barkspider.page.names import (
     TAG_NUMBERS,
 )
 
-MARK = "\r"
+MARK = b"\r"
 
 # What the caller may ask for beyond links.
 WANT_TEXT, WANT_REQUISITES, WANT_ANCHORS, WANT_FORMS = 1, 2, 4, 8
@@ -84,7 +85,7 @@ _IN_SVG, _IN_MATH, _IN_POINT = 1, 2, 3  # at a point of integration a drawing ho
 _SOURCES = xxh32_intdigest((getsource(lexing) + getsource(names)).encode())
 
 
-@nb.njit(nb.int64(nb.int64[::1], nb.int64), nogil=True, cache=True)
+@nb.njit(nb.int64(nb.int64[::1], nb.int64), **SMALL)
 def _outside(kinds, depth):  # type: ignore[no-untyped-def]
     """How many elements stay open when all of the innermost drawing are closed."""
     while depth and kinds[depth - 1] != _IN_POINT:
@@ -94,7 +95,7 @@ def _outside(kinds, depth):  # type: ignore[no-untyped-def]
 
 def _compile(sources: int) -> Any:
     @nb.njit(
-        nb.types.UniTuple(nb.int64, 6)(
+        nb.types.UniTuple(nb.int64, 5)(
             TEXT, WORDS, nb.uint8[::1], nb.int64[:, ::1], nb.uint8[::1], nb.int64, nb.int64
         ),
         nogil=True,
@@ -106,7 +107,7 @@ def _compile(sources: int) -> Any:
         stack_name = np.empty(_DEEPEST, np.uint64)
         stack_kind = np.empty(_DEEPEST, np.int64)
         opened = np.zeros(len(KIND), np.int64)  # elements of HTML, by name
-        i = links = used = filled = written = left = too_long = sources & 0
+        i = used = filled = written = left = too_long = sources & 0
         depth = beyond = templates = framesets = 0  # beyond: open elements of drawings that found no place
         may_frame, had_title, in_form, anchor = True, False, False, -1
         while i < n:
@@ -242,6 +243,7 @@ def _compile(sources: int) -> Any:
             if want & WANT_REQUISITES:
                 styled = spans[_BACKGROUND] >= 0 or calls(text, spans[STYLE], spans[STYLE + 1])
             noted = code  # what the row is of; 0 when only its style or background counts
+            line = used
             if code in (_A, _AREA):
                 if code == _A and anchor >= 0:
                     rows[anchor, CONTENT + 1] = p
@@ -253,7 +255,6 @@ def _compile(sources: int) -> Any:
                     noted = 0
                 else:
                     used = write_link(text, spans[_HREF], spans[_HREF + 1], out, used)
-                    links += 1
                     if not want & WANT_ANCHORS or code == _AREA:
                         noted = 0
             elif code == _FORM:
@@ -278,16 +279,16 @@ def _compile(sources: int) -> Any:
             if noted == _A:
                 anchor = filled
             rows[filled] = spans
-            rows[filled, 0], rows[filled, 1] = noted, links
+            rows[filled, 0], rows[filled, 1] = noted, line
             filled += 1
-        return links, used, filled, written, left, too_long
+        return used, filled, written, left, too_long
 
     return scan
 
 
 scan = _compile(_SOURCES)
-"""Read a page in UTF-8: `scan(text, words, out, rows, plain, want, longest)`.
+"""Read a page in UTF-8, or in any charset of single bytes: `scan(text, words, out, rows, plain, want, longest)`.
 
-Gives counts: links, bytes of `out`, rows, bytes of `plain`, rows left out, links of more than `longest` bytes. `words` is the same memory as `text`,
-eight bytes at a time. `out` must be longer than the text; `rows` and `plain` are filled as far as they go.
+Gives counts: bytes of `out`, rows, bytes of `plain`, rows left out, links of more than `longest` bytes. `words` is the same
+memory as `text`, eight bytes at a time. `out` must be longer than the text; `rows` and `plain` are filled as far as they go.
 """

@@ -10,8 +10,7 @@ import errno
 import fcntl
 import mmap
 import os
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -37,6 +36,10 @@ class Calls:
     def open(self, path: Path, flags: int) -> int:
         """A descriptor of the file; one that is made is for its owner alone, since it may hold passwords and cookies."""
         return self._relieved(lambda: os.open(path, flags, 0o600))
+
+    def duplicate(self, descriptor: int) -> int:
+        """A further descriptor of an open file."""
+        return self._relieved(lambda: os.dup(descriptor))
 
     def close(self, descriptor: int) -> None:
         """Give the descriptor back."""
@@ -103,15 +106,6 @@ class Calls:
     def list(self, folder: Path) -> list[str]:
         """The names in a folder."""
         return self._relieved(lambda: [entry.name for entry in folder.iterdir()])
-
-    def written_since(self, folder: Path, time: float) -> Iterator[Path]:
-        """The files below a folder that were changed after a time, in seconds since 1970, as far as can be seen."""
-        for place, _, names in os.walk(folder):
-            for name in names:
-                path = Path(place, name)
-                with suppress(OSError):  # it may have gone meanwhile
-                    if path.stat().st_mtime >= time:
-                        yield path
 
     def free_space(self, folder: Path) -> int:
         """Bytes that may still be written."""

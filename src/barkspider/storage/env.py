@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -95,12 +94,17 @@ class AppendFile:
     def sync(self) -> None:
         """Make everything written so far survive a power loss."""
         self.flush()
+        self._sync(self._descriptor)
+
+    def syncing(self) -> Callable[[], None]:
+        """What makes everything written so far survive a power loss, when it is called: once, in any thread, whatever
+        is written meanwhile, and though the file may be closed or have another name by then."""
+        self.flush()
         try:
-            self._calls.sync(self._descriptor)
+            second = _Second(self._calls, self._calls.duplicate(self._descriptor))
         except OSError as error:
-            problem = _refused("sync", self.path, error)
-            self._failure = str(problem)
-            raise problem from error
+            raise _refused("sync", self.path, error) from error
+        return lambda: self._sync(second.descriptor)
 
     def preallocate(self, size: int) -> None:
         """Ask for disk blocks for `size` more bytes, so that they lie together; a refusal is no error."""
@@ -135,6 +139,14 @@ class AppendFile:
         if self._failure:
             raise StorageError(self._failure)
 
+    def _sync(self, descriptor: int) -> None:
+        try:
+            self._calls.sync(descriptor)
+        except OSError as error:
+            problem = _refused("sync", self.path, error)
+            self._failure = str(problem)
+            raise problem from error
+
     def _put(self, views: list[memoryview], end: int) -> None:
         """Write all of the views behind `end`, the end of the file, or nothing."""
         rest, changed = [view for view in views if len(view)], False
@@ -159,6 +171,16 @@ class AppendFile:
             problem = _refused("cut", self.path, error)
             self._failure = str(problem)
             raise problem from error
+
+
+class _Second:
+    """A further descriptor of a file, given back when nobody holds this any more."""
+
+    def __init__(self, calls: Calls, descriptor: int) -> None:
+        self._calls, self.descriptor = calls, descriptor
+
+    def __del__(self) -> None:
+        self._calls.close(self.descriptor)
 
 
 class ReadFile:
@@ -284,17 +306,6 @@ class Env:
             self._calls.sync_folder(folder)
         except OSError as error:
             raise _refused("sync", folder, error) from error
-
-    def settle(self, folder: Path, since: float) -> None:
-        """Let the disk take what was written to files below a folder after a time, in seconds since 1970, and has been
-        handed to the system: a later sync has less to wait for. What the disk refuses, that sync will say."""
-        for path in self._calls.written_since(folder, since):
-            with suppress(OSError):
-                descriptor = self._calls.open(path, READ)
-                try:
-                    self._calls.sync(descriptor)
-                finally:
-                    self._calls.close(descriptor)
 
     def remove(self, path: Path) -> None:
         """Delete a file; one that is not there is fine."""

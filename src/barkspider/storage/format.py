@@ -101,10 +101,11 @@ def read_block_head(data: Data, path: Path, offset: int) -> BlockHead:
     >>> read_block_head(head, Path("a"), 16).first, len(head) == BLOCK_HEAD_SIZE
     (7, True)
     """
-    if len(as_bytes(data)) < BLOCK_HEAD_SIZE:
+    view = as_bytes(data)
+    if len(view) < BLOCK_HEAD_SIZE:
         raise StorageError(f"{path} is cut off at byte {offset}")
-    mark, codec, stored, raw, items, reserved, first = _FIELDS.unpack_from(as_bytes(data))
-    (digest,) = _CHECKSUM.unpack_from(as_bytes(data), _FIELDS.size)
+    mark, codec, stored, raw, items, reserved, first = _FIELDS.unpack_from(view)
+    (digest,) = _CHECKSUM.unpack_from(view, _FIELDS.size)
     if mark != _MARK or reserved or max(stored, raw) > MOST_BYTES:
         raise StorageError(f"{path} is damaged at byte {offset}")
     return BlockHead(codec, stored, raw, items, first, digest)
@@ -120,8 +121,8 @@ def check_block(head: Data, stored: Data, path: Path, offset: int) -> None:
         ...
     barkspider.core.errors.StorageError: a is damaged at byte 16
     """
-    fields = as_bytes(head)[: _FIELDS.size]
-    if _CHECKSUM.unpack_from(as_bytes(head), _FIELDS.size)[0] != _digest(fields, stored):
+    view = as_bytes(head)
+    if _CHECKSUM.unpack_from(view, _FIELDS.size)[0] != _digest(view[: _FIELDS.size], stored):
         raise StorageError(f"{path} is damaged at byte {offset}")
 
 

@@ -20,9 +20,13 @@ def as_bytes(data: Data) -> memoryview:
     >>> bytes(as_bytes(np.array([1, 2], "<u2")))
     b'\\x01\\x00\\x02\\x00'
     """
+    if isinstance(data, bytes):
+        return memoryview(data)
     if isinstance(data, np.ndarray):
         if not data.flags.c_contiguous:
             raise ValueError("an array with gaps cannot be seen as one row of bytes")
-        return data.reshape(-1).view(np.uint8).data
+        return (
+            data.data if data.dtype == np.uint8 and data.ndim == 1 else data.reshape(-1).view(np.uint8).data
+        )
     view = memoryview(data)
     return view if view.format == "B" and view.ndim == 1 else as_bytes(np.asarray(view))

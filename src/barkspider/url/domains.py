@@ -1,7 +1,6 @@
 """Pay-level domains: the part of a host name that somebody pays a registrar for.
 
-The public suffix list comes with the `publicsuffixlist` package; nothing is read from the network.
-Only its ICANN section counts unless asked otherwise, so that all of blogspot.com is one domain, as in
+Only the ICANN section of the public suffix list counts unless asked otherwise, so that all of blogspot.com is one domain, as in
 IRLbot's Table 4.
 """
 
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from publicsuffixlist import PublicSuffixList
+from barkspider.url.suffixes import registered
 
 # A name and its domain take about 250 bytes, so that a full cache stays near 16 MB.
 _REMEMBERED = 65_536
@@ -23,11 +22,6 @@ def is_address(host: str) -> bool:
     (True, True, False)
     """
     return host.startswith("[") or host.rstrip(".").rpartition(".")[2].isdigit()
-
-
-@lru_cache(2)
-def _suffixes(private: bool) -> PublicSuffixList:
-    return PublicSuffixList(only_icann=not private)  # 40 ms of parsing
 
 
 class Domains:
@@ -48,7 +42,7 @@ class Domains:
     pay_level: Callable[[str], str]
 
     def __init__(self, private: bool = False, remembered: int = _REMEMBERED) -> None:
-        self._suffixes = _suffixes(private)
+        self._private = private
         # The cache itself is the method: one Python call less for each link of each page.
         self.pay_level = lru_cache(remembered)(self._pay_level)
 
@@ -59,11 +53,10 @@ class Domains:
         >>> [domains.is_registered(host) for host in ("example.com", "www.example.com", "co.uk", "10.0.0.1")]
         [True, False, False, False]
         """
-        return self.pay_level(host) == host and not is_address(host) and self._suffixes.is_private(host)
+        return not is_address(host) and registered(host, self._private) == host
 
     def _pay_level(self, host: str) -> str:
         if is_address(host):
             return host
         name = host.rstrip(".")
-        domain: str | None = self._suffixes.privatesuffix(name)
-        return domain or name or host
+        return registered(name, self._private) or name or host

@@ -54,6 +54,7 @@ class Normaliser:
         self._trim_listings = rules.trim_listings
         self._add_www = rules.add_www
         self._max_length = rules.max_length
+        self._needs_rules = rules.add_www or not rules.drop_fragment  # whatever the URL is
         self._index_endings = (
             tuple(f"/{name}" for name in rules.index_names) if rules.drop_index_names else ()
         )
@@ -74,7 +75,17 @@ class Normaliser:
             url = str(URL.parse(text) if base is None else URL.parse(text, base))
         except (URLError, UnicodeEncodeError):
             url = str(parse(text, base))  # it knows more, and raises with the reason
-        return self._apply(url)
+        # Most links need no rule; to see that here spares a call for each.
+        if (
+            self._needs_rules
+            or "=" in url
+            or "@" in url
+            or url[-1] in self._last_letters
+            or not url.startswith(_WEB)
+            or len(url) > self._max_length
+        ):
+            return self._apply(url)
+        return url
 
     def many(
         self, texts: Sequence[str], base: URL, refused: Counter[str], most: int = sys.maxsize
@@ -107,8 +118,7 @@ class Normaliser:
     ) -> None:
         """`many`, of a portion. `targets` are those of links with fragments, with the reason why they are refused: a
         page may have a hundred thousand links with one target."""
-        resolve, last_letters, longest, apply = URL.parse, self._last_letters, self._max_length, self._apply
-        drop_fragment, add_www = self._drop_fragment, self._add_www
+        drop_fragment = self._drop_fragment
         for text in texts:
             if drop_fragment and "#" in text:
                 text = text[: text.index("#")]
@@ -118,27 +128,11 @@ class Normaliser:
                     continue
                 targets[text] = ""
             try:
-                try:
-                    url = str(resolve(text, base))
-                except (URLError, UnicodeEncodeError):
-                    url = str(parse(text, base))
-                # Most links need no rule; to see that here spares a call for each.
-                if (
-                    add_www
-                    or not drop_fragment
-                    or "=" in url
-                    or "@" in url
-                    or url[-1] in last_letters
-                    or not url.startswith(_WEB)
-                    or len(url) > longest
-                ):
-                    url = apply(url)
+                found[self(text, base)] = None
             except UrlError as error:
                 refused[error.reason] += 1
                 if text in targets:
                     targets[text] = error.reason
-            else:
-                found[url] = None
 
     def _apply(self, url: str) -> str:
         """The rules in force, on a serialised URL."""

@@ -170,19 +170,23 @@ class ScopeRules:
     def _judge_door(self, place: str) -> str | None:
         if not place.startswith(self._prefixes):
             return "scheme"
+        if not self._ports and ":" not in place[6:]:
+            return None  # the usual port
         port = split(place + "/").port
         if port in OTHER_PROTOCOLS or (self._ports and port not in self._ports):
             return "port"
         return None
 
     def _judge_host(self, host: str, asked_for: bool = False) -> str | None:
-        domain, plain = self._domains.pay_level(host), _plain_host(host)
-        if plain in self._exclude_hosts:
-            return "host"
-        if self._exclude_domains and self._domains.pay_level(plain) in self._exclude_domains:
-            return "domain"
+        if self._exclude_hosts or self._exclude_domains:
+            plain = _plain_host(host)
+            if plain in self._exclude_hosts:
+                return "host"
+            if self._domains.pay_level(plain) in self._exclude_domains:
+                return "domain"
         if asked_for:
             return None
+        domain = self._domains.pay_level(host)
         if self._include_hosts and host not in self._include_hosts:
             return "host"
         if self._include_domains and domain not in self._include_domains:

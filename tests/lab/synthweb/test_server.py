@@ -9,6 +9,7 @@ import socket
 import ssl
 from pathlib import Path
 
+import brotli
 import pytest
 
 from barkspider.core.errors import UsageError
@@ -89,7 +90,7 @@ def test_keep_alive_close_and_pipelining(running: RunningWeb) -> None:
     [
         (b"nonsense\r\n\r\n", 400),
         (b"GET / HTTP/1.1\r\n\r\n", 400),
-        (b"GET http://x/ HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"GET ftp://x/ HTTP/1.1\r\nHost: x\r\n\r\n", 400),
         (b"\0\xff\xfe\r\n\r\n", 400),
         (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 405),
         (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 413),
@@ -106,6 +107,20 @@ def test_gzip_when_asked_for(running: RunningWeb) -> None:
         assert (status, headers["content-encoding"]) == (200, "gzip")
         assert gzip.decompress(body) == running.web.page(url).body
         assert len(body) < len(running.web.page(url).body) / 2
+
+
+def test_brotli_for_whoever_takes_nothing_else(running: RunningWeb) -> None:
+    for url in [*_http_pages(running.web, 3), f"http://www.{running.web.hazards['mirrors'].names[0]}/"]:
+        status, headers, body = get(running, url, Accept_Encoding="br")
+        assert (status, headers["content-encoding"]) == (200, "br")
+        assert brotli.decompress(body) == running.web.page(url).body
+
+
+def test_any_address_answers_as_a_proxy(running: RunningWeb) -> None:
+    for url in _http_pages(running.web, 3):
+        host = url.split("/")[2]
+        request = f"GET {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+        assert _raw(running, request.encode()).endswith(running.web.page(url).body)
 
 
 def test_https_certificates_verify_for_each_host(running: RunningWeb) -> None:

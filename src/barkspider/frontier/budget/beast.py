@@ -48,6 +48,7 @@ import pyarrow as pa
 
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.errors import StorageError
+from barkspider.core.events import Prepared
 from barkspider.core.records import Flag
 from barkspider.core.settings import Budget
 from barkspider.core.texts import Texts
@@ -59,6 +60,7 @@ from barkspider.storage.env import Env
 from barkspider.storage.queue.disk_queue import DiskQueue
 
 _FIRST = 2  # queues to begin with
+_PART = 1 << 20  # entries of the table that are written at a time
 _BLOCK = 1 << 18  # bytes: what each queue gathers in RAM; 64 KiB would double the cost of taking URLs
 _DEFERRED = np.uint8(Flag.DEFERRED)
 _PAIR = np.dtype("<u8")
@@ -226,18 +228,12 @@ class Beast:
             self.moved.rescanned += len(found)
             yield self._unpacked(found)
 
-    def prepare(self) -> dict[str, Any]:
+    def prepare(self) -> Prepared:
         """See `core.events.Structure`. All entries of the table are written: 16 bytes a domain."""
-        queues, failed = [queue.prepare() for queue in self._queues], self._failed.prepare()
-        table = self._write_table()
-        self._prepared = {segment.name for segment in table}
-        files = {f"{self.name}/{segment.name}": segment.size for segment in table}
-        for kept in (*queues, failed):
-            files |= kept["files"]
-        return {
-            "queues": queues,
-            "failed": failed,
-            "table": [dataclasses.astuple(segment) for segment in table],
+        prepared, failed = [queue.prepare() for queue in self._queues], self._failed.prepare()
+        entries, number = self._placement.entries(self._turn + 1), self._number
+        self._number += 1
+        state = {
             "number": self._number,
             "start": self._start,
             "turn": self._turn,
@@ -250,8 +246,19 @@ class Beast:
             "scanned_turn": self._scanned_turn,
             "scanned_taken": self._scanned_taken,
             "moved": dataclasses.asdict(self.moved),
-            "files": files,
         }
+
+        def describe() -> dict[str, Any]:
+            table = self._write_table(number, entries)
+            self._prepared = {segment.name for segment in table}
+            files = {f"{self.name}/{segment.name}": segment.size for segment in table}
+            queues = [queue() for queue in (*prepared, failed)]
+            for kept in queues:
+                files |= kept["files"]
+            parts = [dataclasses.astuple(segment) for segment in table]
+            return {"queues": queues[:-1], "failed": queues[-1], "table": parts, **state, "files": files}
+
+        return describe
 
     def committed(self) -> None:
         """See `core.events.Structure`."""
@@ -329,12 +336,13 @@ class Beast:
     def _open(self, number: int, state: dict[str, Any] | None = None) -> DiskQueue:
         return DiskQueue(self._env, self._folder, f"queues/Q_{number}", block=_BLOCK, state=state)
 
-    def _write_table(self) -> list[Segment]:
-        writer = Writer(self._env, self._folder / self.name, self._number, Counters())
-        self._number += 1
+    def _write_table(self, number: int, entries: npt.NDArray[np.uint64]) -> list[Segment]:
+        writer = Writer(self._env, self._folder / self.name, number, Counters())
+        entries = entries[np.argsort(entries[:, 0])]
         try:
-            for entries in self._placement.entries(self._turn + 1):
-                writer.append(np.ascontiguousarray(entries[:, 0]), entries[:, 1].astype(_PAIR))
+            for start in range(0, len(entries), _PART):
+                part = entries[start : start + _PART]
+                writer.append(np.ascontiguousarray(part[:, 0]), part[:, 1].astype(_PAIR))
             writer.finish()
         except BaseException:
             writer.abandon()

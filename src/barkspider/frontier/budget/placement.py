@@ -14,7 +14,6 @@ The live crawl and simulations call the same kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numba
@@ -31,7 +30,6 @@ FAILED = -1  # instead of a turn: no queue has budget left, so the URL goes to Q
 SLOT = 16  # bytes
 LEVELS = 33  # powers of two up to 2^32, as many as there are turns
 _LEAST = 64  # slots
-_PART = 1 << 20  # entries that are sorted at a time, on their way to the disk
 _HIGHEST = 2**64 - 1
 # Fibonacci hashing: keys are hashes, but a caller may pass small numbers too.
 _SPREAD: Any = np.uint64(0x9E3779B97F4A7C15)
@@ -220,13 +218,10 @@ class Placement:
         """Forget all domains."""
         self.load(np.empty((0, 2), np.uint64))
 
-    def entries(self, first: int) -> Iterator[npt.NDArray[np.uint64]]:
-        """Keys and pairs of the domains that have URLs in turn `first` or later, in parts, by ascending keys."""
-        parts = 1 << max(0, (self._used // _PART).bit_length())
-        for number in range(parts):
-            low, high = (number << 64) // parts, ((number + 1 << 64) // parts) - 1
-            held = _held(self._table, first, max(1, low), high)
-            yield held[np.argsort(held[:, 0])]
+    def entries(self, first: int) -> npt.NDArray[np.uint64]:
+        """Keys and pairs of the domains that have URLs in turn `first` or later, in no order."""
+        entries: npt.NDArray[np.uint64] = _held(self._table, first, 1, _HIGHEST)
+        return entries
 
     def load(self, entries: npt.NDArray[np.uint64]) -> None:
         """Begin with these entries."""

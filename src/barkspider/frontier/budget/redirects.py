@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from barkspider.core.events import Prepared
 from barkspider.storage.drum.repository import UPDATE, Drum
 from barkspider.storage.drum.sizing import Allowance, Sizing
 from barkspider.storage.env import Env
@@ -110,8 +111,8 @@ class Redirects:
             room, left_out = room - len(taken), left_out + len(rows) - len(taken)
         return Leads(np.concatenate(keys), np.concatenate(targets), left_out)
 
-    def prepare(self) -> dict[str, Any]:
-        """Make the state durable and describe it."""
+    def prepare(self) -> Prepared:
+        """See `core.events.Structure`."""
         self._feed()
         return self.drum.prepare()
 

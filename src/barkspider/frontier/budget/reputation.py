@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.errors import StorageError, UsageError
+from barkspider.core.events import Prepared
 from barkspider.frontier.budget.redirects import NO_LEADS, Leads, Redirects
 from barkspider.graph.aliases import Aliases
 from barkspider.graph.arrays import KEYS, ArrayFile, ArrayWriter, Traffic
@@ -139,9 +140,13 @@ class Reputation:
         taken, self._notices = self._notices, []
         return taken
 
-    def prepare(self) -> dict[str, Any]:
-        """Make the edges durable and describe the state."""
-        return self._log.prepare() | {"ranked": self._ranked, "in_force": self.in_force} | self._counted
+    def prepare(self) -> Prepared:
+        """See `core.events.Structure`."""
+        edges, state = (
+            self._log.prepare(),
+            {"ranked": self._ranked, "in_force": self.in_force} | self._counted,
+        )
+        return lambda: edges() | state
 
     def committed(self) -> None:
         """The manifest with the prepared state is safe."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from barkspider.core.batch import UrlBatch
+from barkspider.core.events import Prepared
 from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
 from barkspider.storage.drum.sizing import Allowance, Sizing
 from barkspider.storage.env import Env
@@ -90,7 +91,7 @@ class Seen:
             assert found.aux is not None
             yield UrlBatch.checked(found.aux)
 
-    def prepare(self) -> dict[str, Any]:
+    def prepare(self) -> Prepared:
         """See `core.events.Structure`."""
         return self.drum.prepare()
 

@@ -213,8 +213,8 @@ class Star:
 
     @property
     def merging(self) -> bool:
-        """Whether a merge that URLs or edges wait for is running at this moment."""
-        return any(drum.merging for drum in self._passed())
+        """Whether a merge that URLs or edges wait for is running, or has ended unnoticed."""
+        return any(drum.unsettled for drum in self._passed())
 
     def add_edges(self, sources: Keys, targets: Keys) -> None:
         """Links between domains, by their keys; those within a domain are left out, others count once."""

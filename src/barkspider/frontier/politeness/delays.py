@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.errors import StorageError
+from barkspider.core.events import Prepared
 from barkspider.core.texts import Texts
 from barkspider.storage.env import Env
 from barkspider.storage.queue.disk_queue import DiskQueue
@@ -168,7 +169,7 @@ class Delays:
             return NO_URLS
         return UrlBatch.checked(_without_times(Texts.join(found)))
 
-    def prepare(self) -> dict[str, Any]:
+    def prepare(self) -> Prepared:
         """See `core.events.Structure`. Rows in RAM go to the disk, to be read again when they are due."""
         times, rows = self._near.take(math.inf, len(self._near))
         horizon, self._horizon = self._horizon, -math.inf
@@ -179,13 +180,15 @@ class Delays:
             self._horizon = horizon
             raise
         kept = {slot: each for slot, each in self._slices.items() if len(each.queue)}
-        states = {slot: each.queue.prepare() for slot, each in kept.items()}
-        self._prepared = set(kept)
-        return {
-            "present": self._present,
-            "slices": [[slot, kept[slot].earliest, state] for slot, state in sorted(states.items())],
-            "files": {file: size for state in states.values() for file, size in state["files"].items()},
-        }
+        prepared = [(slot, each.earliest, each.queue.prepare()) for slot, each in sorted(kept.items())]
+        self._prepared, present = set(kept), self._present
+
+        def describe() -> dict[str, Any]:
+            slices = [(slot, earliest, queue()) for slot, earliest, queue in prepared]
+            files = {file: size for _, _, state in slices for file, size in state["files"].items()}
+            return {"present": present, "slices": slices, "files": files}
+
+        return describe
 
     def committed(self) -> None:
         """See `core.events.Structure`."""

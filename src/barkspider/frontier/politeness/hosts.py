@@ -16,7 +16,7 @@ from barkspider.core.records import UrlRow
 from barkspider.frontier.politeness.pauses import HostPace, ServerPace
 from barkspider.frontier.politeness.slots import BOUNDS, NEW, SLOW
 from barkspider.frontier.politeness.turns import Turns
-from barkspider.url import DISALLOW_ALL, split
+from barkspider.url import DISALLOW_ALL, RobotsRules, origin, split
 
 
 class State(Enum):
@@ -50,16 +50,6 @@ class Server(ServerPace):
         return bisect(BOUNDS, self.cost)
 
 
-class Entry:
-    """A URL in the queue of its host."""
-
-    __slots__ = ("behind", "row", "trail")
-
-    def __init__(self, row: UrlRow, trail: Trail) -> None:
-        self.row, self.trail = row, trail
-        self.behind: Entry | None = None
-
-
 class Origin:
     """What is known of the robots.txt of one origin, a scheme, name and port; `robots.rules` says how it changes.
 
@@ -76,6 +66,16 @@ class Origin:
         self.until = -math.inf
         self.asking = False
         self.failures = 0  # in a row
+
+
+class Entry:
+    """A URL in the queue of its host, with its origin where robots.txt counts, and the rules that have allowed it."""
+
+    __slots__ = ("behind", "origin", "row", "rules", "trail")
+
+    def __init__(self, row: UrlRow, trail: Trail, origin: Origin | None, rules: RobotsRules | None) -> None:
+        self.row, self.trail, self.origin, self.rules = row, trail, origin, rules
+        self.behind: Entry | None = None
 
 
 Asked = tuple[str, str, int]  # a robots.txt to fetch: origin, URL, hops
@@ -130,9 +130,8 @@ class Host(HostPace):
         self.error = ""  # why it has no address, until its pause is over
         self.duplicates = 0  # pages whose content was seen before
 
-    def push(self, row: UrlRow, trail: Trail) -> None:
+    def push(self, entry: Entry) -> None:
         """Queue a URL behind the others."""
-        entry = Entry(row, trail)
         if self.first is None or self.last is None:
             self.first = entry
         else:
@@ -173,15 +172,23 @@ class Host(HostPace):
             return 2
         return SLOW if self.lookups or self.trouble else 3
 
-    def find_origin(self, name: str) -> Origin | None:
-        """What is known of one of its origins."""
+    def find_origin(self, url: str) -> Origin | None:
+        """What is known of the origin of one of its URLs."""
         for known in self.origins:
-            if known.name == name:
+            name = known.name
+            if url.startswith(name) and url.startswith("/", len(name)):
                 return known
+        if "@" in url:
+            name = origin(url)
+            return next((known for known in self.origins if known.name == name), None)
         return None
 
+    def origin_of(self, url: str) -> Origin | None:
+        """As `find_origin`, for one that is made when it is new; None when there are too many."""
+        return self.find_origin(url) or self.origin(origin(url))
+
     def origin(self, name: str) -> Origin | None:
-        """As `find_origin`, for one that is made when it is new; None when there are too many.
+        """What is known of one of its origins, made when it is new; None when there are too many.
 
         Others can link to as many ports of a host as they like, but not shut out those of http and https.
         """

@@ -17,7 +17,7 @@ domain that falls back to B_0 has its delay in full again from its next answer o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -65,9 +65,10 @@ class Multiples:
                 if len(self._above) > self._most:
                     del self._above[next(iter(self._above))]
 
-    def save(self) -> npt.NDArray[np.void]:
-        """All of it, for `load` of a later run."""
-        return np.array(list(self._above.items()), _MULTIPLE)
+    def save(self) -> Callable[[], npt.NDArray[np.void]]:
+        """All of it, for `load` of a later run; any thread may call what is returned."""
+        above = self._above.copy()
+        return lambda: np.array(list(above.items()), _MULTIPLE)
 
     def load(self, saved: bytes) -> None:
         """Begin with what an earlier run knew."""
@@ -179,6 +180,8 @@ class Pauses:
     def host_delay(self, host: HostPace) -> float:
         """The pause of a host after an answer, by its budget, its Crawl-delay and its troubles."""
         politeness = self._politeness
+        if not (host.trouble or host.crawl_delay) and host.budget <= 1.0:  # as nearly all are
+            return politeness.host_delay
         delay = _scaled(politeness.host_delay, politeness.host_delay_floor, host.budget)
         back_off = 0.0
         if host.trouble:
@@ -189,13 +192,17 @@ class Pauses:
     def server_delay(self, server: ServerPace) -> float:
         """The pause of a server after an answer, by its domains' budgets and the time its answers take."""
         politeness = self._politeness
-        delay = _scaled(politeness.server_delay, politeness.server_delay_floor, server.mean_budget())
+        delay = politeness.server_delay
+        if server.domains:
+            delay = _scaled(delay, politeness.server_delay_floor, server.mean_budget())
         return max(delay, min(politeness.slow_factor * server.average, politeness.max_slow_delay))
 
     def follow_budget(self, host: HostPace, server: ServerPace | None, domain: int) -> None:
         """Let a host of this domain have the budget that is known now; ignored unless it may shorten delays."""
+        if not self._politeness.scale_by_budget:
+            return
         budget = self.multiples.of(domain)
-        if not self._politeness.scale_by_budget or (host.domain, host.budget) == (domain, budget):
+        if (host.domain, host.budget) == (domain, budget):
             return
         if server is not None:
             server.leave(host)

@@ -18,6 +18,7 @@ See docs/decisions/0017 for what this stands, and what it costs to get around it
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from itertools import chain
 from math import inf
 
@@ -50,6 +51,7 @@ def next_cost(cost: float, seconds: float) -> float:
     return cost + _RISE * (min(seconds, _LONGEST) - cost)
 
 
+@lru_cache(maxsize=1 << 14)
 def network(address: str) -> str:
     """The neighbours of an address that whoever has it is likely to have as well: 256 of them, or a /48.
 
@@ -92,10 +94,9 @@ class Slots:
             int | str, int
         ] = {}  # held by each domain and each network, or a few more; empty if not known
         self._counted = -inf  # when that was counted
-        self._lefts, self._given = (
-            [0] * RANKS,
-            0,
-        )  # what was left to each rank in the last look, and given since
+        # What was left to each rank in the last look, and given since; what is left now, empty if not known.
+        self._lefts, self._given = [0] * RANKS, 0
+        self._left: list[int] = []
         self._spare = [most // part for part in _SPARE]
         if most >= _FEW:
             self._spare[0] = max(self._spare[0], 1)
@@ -122,7 +123,9 @@ class Slots:
             self._learn(passed)
         if self._by and (now > self._counted + _RECOUNT or len(self._by) > _SHARE * most):
             self._by = {}
-        self._lefts, self._given = [self.left(number) for number in range(RANKS)], 0
+        self._left = []
+        self.left(0)
+        self._lefts, self._given = self._left, 0
 
     def _learn(self, passed: float) -> None:
         """What was used lately, and what that leaves to each rank."""
@@ -151,13 +154,15 @@ class Slots:
 
     def left(self, number: int) -> int:
         """How many more slots a rank may have."""
-        behind, before = len(self), 0
-        left = self._most
-        for limit, used in zip(self._limits[: number + 1], self._used, strict=False):
-            left = min(left, limit - behind)
-            behind -= used
-            before += used
-        return min(left, self._tops[number] - before)
+        if not self._left:
+            behind, before = len(self), 0
+            left = self._most
+            for limit, used, top in zip(self._limits, self._used, self._tops, strict=True):
+                left = min(left, limit - behind)
+                behind -= used
+                before += used
+                self._left.append(min(left, top - before))
+        return self._left[number]
 
     def admits(self, number: int, domain: int, address: str = "") -> bool:
         """Whether a rank may have one more, for a host of this domain, at this address if it is known."""
@@ -169,13 +174,15 @@ class Slots:
             return False
         if not self._by:
             self._count()
-        return all(self._by.get(holder, 0) < _SHARE * left for holder in _holders(domain, address))
+        most, by = _SHARE * left, self._by
+        return by.get(domain, 0) < most and (not address or by.get(network(address), 0) < most)
 
     def begin(self, key: int, number: int, now: float, domain: int, address: str = "") -> None:
         """A host that was admitted has a slot."""
         self._held[key] = (number, now, domain, address)
         self._used[number] += 1
         self._given += 1
+        self._left = []
         if self._by:
             for holder in _holders(domain, address):
                 self._by[holder] = self._by.get(holder, 0) + 1
@@ -184,6 +191,7 @@ class Slots:
         """A host gives its slot back; for how many seconds it had it."""
         slot = (self._held if key in self._held else self._late).pop(key)
         self._used[slot[0]] -= 1
+        self._left = []
         return now - slot[1]
 
     def _count(self) -> None:

@@ -51,9 +51,9 @@ class Turns(dict[int, list[Item]]):
             self.clear()  # lets go of the table, which most servers have no use for
         return item
 
-    def skip(self) -> None:
-        """Pass the turn on to the next domain."""
-        self.last = domain = self._turn()
+    def skip(self, domain: int) -> None:
+        """Pass the turn of a domain, which is the one that `first` gave, on to the next."""
+        self.last = domain
         self[domain] = self.pop(domain)
 
     def _turn(self) -> int:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from barkspider.core.events import Prepared
 from barkspider.core.texts import Rows
 from barkspider.frontier.robots.permit import heads, second
 from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
@@ -105,7 +106,8 @@ class Asks:
         wanted = np.empty(len(keys), _WANTED)
         wanted["seen"] = until.astype(np.uint64) << _SHIFT | np.uint64(second(now))
         wanted["round"] = rounds
-        aux = [head.tobytes() + name.encode() for head, name in zip(wanted, names, strict=True)]
+        heads, size = wanted.tobytes(), _WANTED.itemsize
+        aux = [heads[size * row : size * (row + 1)] + name.encode() for row, name in enumerate(names)]
         self.requested.feed(CHECK_UPDATE, keys, wanted["seen"], aux)
 
     def decide(self) -> Iterator[tuple[int, int]]:
@@ -152,15 +154,16 @@ class Asks:
         """An answer that holds `until` a time came before its ask is made: then it need not be made."""
         self._ahead[name] = until
 
-    def prepare(self) -> dict[str, Any]:
+    def prepare(self) -> Prepared:
         """What `Permits` keeps of this, beside the DRUM."""
-        return {
-            "to_ask": self._to_ask.prepare(),
+        to_ask = self._to_ask.prepare()
+        state = {
             "handed": self._handed,
             "made": self.made,
             "asked": list(self._asked.items()),
             "ahead": list(self._ahead.items()),
         }
+        return lambda: {"to_ask": to_ask(), **state}
 
     def committed(self) -> None:
         """See `core.events.Structure`."""

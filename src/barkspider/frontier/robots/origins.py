@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from barkspider.core.errors import StorageError
 from barkspider.core.events import RobotsFetched
+from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.politeness.hosts import Asked, Host, Origin, State
 from barkspider.frontier.politeness.roster import Roster
@@ -55,7 +56,8 @@ class Origins:
         if known.until > now:
             self.learned(host, known, 0.0)
         elif not known.asking:
-            self.add(_first_ask(name))
+            host.robots += (self.want(known),)
+            self._go_on(host)
 
     def add(self, asked: Asked) -> None:
         """Let a robots.txt be fetched from the host that its URL names."""
@@ -63,6 +65,10 @@ class Origins:
         self._set_asking(self._find(name)[1], True)
         host = self._host_of(url)
         self.put(host, asked)
+        self._go_on(host)
+
+    def _go_on(self, host: Host) -> None:
+        """A host has one thing more to ask."""
         if host.state is State.BLOCKED:  # what it waits for may wait for this
             host.state = State.IDLE
         self._roster.schedule(host)
@@ -102,10 +108,12 @@ class Origins:
         self._set_asking(known, True)
         return _first_ask(known.name)
 
-    def permit(self, name: str, until: float, learned: float, refusal: str, rules: bytes) -> None:
+    def permit(
+        self, name: str, until: float, learned: float, refusal: str, rules: bytes, host_key: int = 0
+    ) -> None:
         """What is known elsewhere of an origin's robots.txt, its rules encoded; what is known here counts if it
-        is newer."""
-        host = self._host_of(name)
+        is newer. The key of its host is given by whoever knows it, and puts URLs of it."""
+        host = self._roster.host(host_key) if host_key else self._host_of(name)
         known = host.origin(name)
         if known is not None and until > known.until:
             try:
@@ -115,10 +123,10 @@ class Origins:
             known.refusal, known.learned, known.until = refusal, learned, until
             self._heed_delay(host, -math.inf)
 
-    def knows(self, name: str, host_key: int, now: float) -> bool:
-        """Whether the rules of an origin are here and in force."""
-        host = self._roster.find(host_key)
-        known = None if host is None else host.find_origin(name)
+    def knows(self, row: UrlRow, now: float) -> bool:
+        """Whether the rules for a URL are here and in force."""
+        host = self._roster.find(row.host_key)
+        known = None if host is None else host.find_origin(row.url.decode())
         return known is not None and known.until > now
 
     def refusal(self, host: Host, known: Origin | None, url: str, now: float) -> str:
@@ -129,6 +137,8 @@ class Origins:
             return ""
         if host.crawl_delay > self._politeness.max_crawl_delay:
             return "crawl_delay"
+        if known.rules is ALLOW_ALL:
+            return ""
         target = url[url.index("/", 8) :].partition("#")[0]  # as `split`, at a fifth of the cost
         return "" if known.rules.allows(target) else known.refusal
 
@@ -141,7 +151,8 @@ class Origins:
             else:
                 self._learn(asked.origin, None, None, now)
         else:
-            self._learn(asked.origin, rules_of(outcome, self._agent), outcome.max_age, now)
+            own = 0 if asked.hops else asked.host_key
+            self._learn(asked.origin, rules_of(outcome, self._agent), outcome.max_age, now, own)
 
     def unanswerable(self, host: Host, now: float) -> None:
         """A host has no address. Nobody can be asked, or a redirect led nowhere: as if there were no robots.txt."""
@@ -162,18 +173,22 @@ class Origins:
             host.pld = self._keys.of(self._domains.pay_level(name))
         return host
 
-    def _find(self, name: str) -> tuple[Host, Origin]:
+    def _find(self, name: str, host_key: int = 0) -> tuple[Host, Origin]:
         """An origin that was asked for, and its host."""
-        host = self._host_of(name)
+        host = self._roster.find(host_key)
+        if host is None or not host.pld:
+            host = self._host_of(name)
         known = host.origin(name)
         if known is None:  # it was asked for by an earlier run, when there were less
             known = Origin(name)
             host.origins += (known,)
         return host, known
 
-    def _learn(self, name: str, rules: RobotsRules | None, max_age: float | None, now: float) -> None:
+    def _learn(
+        self, name: str, rules: RobotsRules | None, max_age: float | None, now: float, host_key: int = 0
+    ) -> None:
         """Keep an origin's rules and go on with its host; None means that they could not be had."""
-        host, known = self._find(name)
+        host, known = self._find(name, host_key)
         self._set_asking(known, False)
         pause = 0.0
         if rules is None:
@@ -185,9 +200,7 @@ class Origins:
             learn(known, rules, max_age, self._politeness, now)
             # The pause that began with this answer did not know of the Crawl-delay in it.
             self._heed_delay(host, now)
-        if host.state is State.BLOCKED:
-            host.state = State.IDLE
-        self._roster.schedule(host)
+        self._go_on(host)
         self.learned(host, known, pause)
 
     def _set_asking(self, known: Origin, asking: bool) -> None:

@@ -30,6 +30,7 @@ import numpy.typing as npt
 
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
+from barkspider.core.events import Prepared
 from barkspider.core.records import UrlRow
 from barkspider.core.texts import Rows, Texts
 from barkspider.frontier.robots.asks import NO_ROUND, Asks
@@ -177,8 +178,8 @@ class Permits:
 
     @property
     def merging(self) -> bool:
-        """Whether a merge is running at this moment."""
-        return self._cache.merging or self._asks.requested.merging
+        """Whether a merge is running, or has ended unnoticed."""
+        return self._cache.unsettled or self._asks.requested.unsettled
 
     @property
     def asked(self) -> int:
@@ -264,19 +265,18 @@ class Permits:
         """When `permitted` has something to check again, if no ask is settled before."""
         return min(self._first.impatient(), self._late.impatient())
 
-    def prepare(self) -> dict[str, Any]:
+    def prepare(self) -> Prepared:
         """See `core.events.Structure`."""
         self._write_answers()
-        first, late, asks = self._first.prepare(), self._late.prepare(), self._asks.prepare()
-        return {
-            "waiting": self._waiting,
-            "expunge_at": self._expunge_at,
-            "trips": self._trips.tolist(),
-            "first": first,
-            "late": late,
-            **asks,
-            "files": first["files"] | late["files"] | asks["to_ask"]["files"],
-        }
+        parts = self._first.prepare(), self._late.prepare(), self._asks.prepare()
+        state = {"waiting": self._waiting, "expunge_at": self._expunge_at, "trips": self._trips.tolist()}
+
+        def describe() -> dict[str, Any]:
+            first, late, asks = (part() for part in parts)
+            files = first["files"] | late["files"] | asks["to_ask"]["files"]
+            return {**state, "first": first, "late": late, **asks, "files": files}
+
+        return describe
 
     def committed(self) -> None:
         """See `core.events.Structure`."""

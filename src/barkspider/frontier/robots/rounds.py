@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from barkspider.core.errors import StorageError
+from barkspider.core.events import Prepared
 from barkspider.core.texts import Texts
 from barkspider.storage.env import Env
 from barkspider.storage.queue.disk_queue import DiskQueue
@@ -102,11 +103,16 @@ class Rounds:
         """When the patience with the first round is over."""
         return self._rounds[0].opened + self._patience if self._rounds else float("inf")
 
-    def prepare(self) -> dict[str, Any]:
+    def prepare(self) -> Prepared:
         """See `core.events.Structure`."""
-        queue = self._queue.prepare()
+        prepared, number = self._queue.prepare(), self._number
         rounds = [astuple(each) for each in self._rounds]
-        return {"queue": queue, "rounds": rounds, "number": self._number, "files": queue["files"]}
+
+        def describe() -> dict[str, Any]:
+            queue = prepared()
+            return {"queue": queue, "rounds": rounds, "number": number, "files": queue["files"]}
+
+        return describe
 
     def committed(self) -> None:
         """See `core.events.Structure`."""

@@ -12,6 +12,7 @@ import time
 from email.utils import formatdate
 from typing import cast
 
+import brotli
 from isal import isal_zlib
 
 from barkspider.lab.synthweb.exchange import NOT_FOUND, Answer, AnyWeb, Manner, Request
@@ -29,7 +30,9 @@ _REASONS = {
 }  # fmt: skip
 _UNCHANGED = b"HTTP/1.1 304 Not Modified\r\nServer: Quill\r\nVary: Accept-Encoding\r\nETag: "
 _GZIP = 31  # the window size that makes zlib write gzip
+_BROTLI = 3  # quality: a page of 25 KB takes a quarter of a millisecond
 _TRICKLE_STEPS = 50
+_ABSOLUTE = b"http://"
 
 
 class Service:
@@ -125,6 +128,8 @@ class Connection(asyncio.Protocol):
         line = (head if line_end < 0 else head[:line_end]).split(b" ")
         fields = head[line_end:].lower() + b"\r\n" if line_end >= 0 else b"\r\n"
         host = _field(fields, b"\r\nhost:")
+        if len(line) == 3 and line[1].startswith(_ABSOLUTE):  # so a proxy is asked; the host is in Host, too
+            line[1] = b"/" + line[1][len(_ABSOLUTE) :].partition(b"/")[2]
         if len(line) != 3 or not line[1].startswith(b"/") or not line[2].startswith(b"HTTP/1.") or not host:
             return self._refuse(400)
         if line[0] not in (b"GET", b"HEAD"):
@@ -133,7 +138,7 @@ class Connection(asyncio.Protocol):
             return self._refuse(413)
         connection = _field(fields, b"\r\nconnection:")
         close = connection == b"close" or (line[2] == b"HTTP/1.0" and connection != b"keep-alive")
-        gzip = b"gzip" in _field(fields, b"\r\naccept-encoding:")
+        coding = _coding(_field(fields, b"\r\naccept-encoding:"))
         number, start = self._service.regular_host(host, self._scheme)
         found = self._service.web.regular_page(number, line[1]) if number >= 0 else None
         if found is None:
@@ -142,19 +147,20 @@ class Connection(asyncio.Protocol):
             cookie = head[line_end + at + 9 :].partition(b"\r\n")[0] if at >= 0 else b""
             target = line[1].decode("utf-8", "replace")
             request = Request(_host(host), target, self._scheme, cookie.strip().decode("latin-1"))
-            return self._answer(request, line[0] == b"HEAD", gzip, close)
+            return self._answer(request, line[0] == b"HEAD", coding, close)
         body, version = found
-        # From what the bytes follow from, in both codings: they need not be looked at.
-        tag = (b'"%x-%x-gzip"' if gzip else b'"%x-%x"') % (self._service.seed, version)
+        # From what the bytes follow from, in all codings: they need not be looked at.
+        suffix = b"-" + coding if coding else b""
+        tag = b'"%x-%x%b"' % (self._service.seed, version, suffix)
         ending = b"Connection: close\r\n\r\n" if close else b"\r\n"
         if tag in _field(fields, b"\r\nif-none-match:"):
             self._note(host, line[1], 304)
             self._transport.write(b"".join((_UNCHANGED, tag, b"\r\n", self._service.date(), ending)))
         else:
             self._note(host, line[1], 200)
-            if gzip:
-                body = isal_zlib.compress(body, 1, _GZIP)
-                start += b"Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
+            if coding:
+                body = _packed(body, coding)
+                start += b"Content-Encoding: %b\r\nVary: Accept-Encoding\r\n" % coding
             length = b"\r\nContent-Length: %d\r\n" % len(body)
             if line[0] == b"HEAD":
                 body = b""
@@ -165,12 +171,12 @@ class Connection(asyncio.Protocol):
             self._transport.close()
         return None
 
-    def _answer(self, request: Request, head_only: bool, gzip: bool, close: bool) -> None:
+    def _answer(self, request: Request, head_only: bool, coding: bytes, close: bool) -> None:
         answer = self._service.web.answer(request)
         closed = answer.manner is Manner.CLOSED
         self._note(request.host.encode(), request.target.encode(), 0 if closed else answer.status)
         if answer.manner is Manner.PLAIN and not answer.delay:
-            head, body = self._message(answer, gzip, close)
+            head, body = self._message(answer, coding, close)
             self._transport.write(head if head_only else head + body)
             if close:
                 self._transport.close()
@@ -178,14 +184,14 @@ class Connection(asyncio.Protocol):
         self._sending = asyncio.get_running_loop().create_task(self._send_badly(answer, close))
         self._sending.add_done_callback(self._sent)
 
-    def _message(self, answer: Answer, gzip: bool, close: bool) -> tuple[bytes, bytes]:
+    def _message(self, answer: Answer, coding: bytes, close: bool) -> tuple[bytes, bytes]:
         body = answer.body
         fields = "".join(f"{name}: {value}\r\n" for name, value in answer.headers)
         if answer.content_type is not None:
             fields += f"Content-Type: {answer.content_type}\r\n"
-        if gzip and len(body) > 500:  # shorter ones do not get shorter
-            body = isal_zlib.compress(body, 1, _GZIP)
-            fields += "Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
+        if coding and len(body) > 500:  # shorter ones do not get shorter
+            body = _packed(body, coding)
+            fields += f"Content-Encoding: {coding.decode()}\r\nVary: Accept-Encoding\r\n"
         if close:
             fields += "Connection: close\r\n"
         status = f"HTTP/1.1 {answer.status} {_REASONS[answer.status]}\r\nServer: Quill\r\n"
@@ -194,7 +200,7 @@ class Connection(asyncio.Protocol):
 
     async def _send_badly(self, answer: Answer, close: bool) -> None:
         await asyncio.sleep(answer.delay)
-        head, body = self._message(answer, False, close)
+        head, body = self._message(answer, b"", close)
         write = self._transport.write
         if answer.manner is Manner.PLAIN:
             write(head + body)
@@ -222,7 +228,7 @@ class Connection(asyncio.Protocol):
     def _refuse(self, status: int) -> None:
         self._note(b"-", b"-", status)
         answer = Answer(status, NOT_FOUND.body.replace(b"Not found", str(status).encode()))
-        head, body = self._message(answer, False, True)
+        head, body = self._message(answer, b"", True)
         self._transport.write(head + body)
         self._transport.close()
 
@@ -239,6 +245,18 @@ def _field(fields: bytes, name: bytes) -> bytes:
         return b""
     begin = at + len(name)
     return fields[begin : fields.find(b"\r\n", begin)].strip()
+
+
+def _coding(accepted: bytes) -> bytes:
+    """The content coding for a client: gzip, or br for one that takes that alone."""
+    return next((coding for coding in (b"gzip", b"br") if coding in accepted), b"")
+
+
+def _packed(body: bytes, coding: bytes) -> bytes:
+    packed: bytes = (
+        isal_zlib.compress(body, 1, _GZIP) if coding == b"gzip" else brotli.compress(body, quality=_BROTLI)
+    )
+    return packed
 
 
 def _host(name: bytes) -> str:

@@ -8,6 +8,7 @@ lies: what a refused write leaves in the aux file is never looked at again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -146,13 +147,18 @@ class Generation:
             if file is not None:
                 file.flush()
 
-    def sync(self) -> None:
-        """Make all of it survive a power loss."""
-        if self._synced != self._sizes():
-            for file in (self._aux, self._pairs):
-                if file is not None:
-                    file.sync()
-            self._synced = self._sizes()
+    def syncing(self) -> Callable[[], None]:
+        """What makes all of it survive a power loss: see `AppendFile.syncing`."""
+        sizes = self._sizes()
+        files = () if self._synced == sizes else (self._aux, self._pairs)
+        syncs = [file.syncing() for file in files if file is not None]
+
+        def sync() -> None:
+            for each in syncs:
+                each()
+            self._synced = sizes
+
+        return sync
 
     def verify(self) -> None:
         """Read every block and compare its checksum."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from barkspider.core.texts import Texts
 from barkspider.storage.columns import Column
@@ -42,8 +42,8 @@ class Counters:
 
     def add(self, other: Counters) -> None:
         """Add another's counts to these."""
-        for name, value in asdict(other).items():
-            setattr(self, name, getattr(self, name) + value)
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
     def moved(self) -> int:
         """All bytes that equation (5) counts: buckets and aux written and read, Z read and written, and what

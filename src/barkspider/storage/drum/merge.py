@@ -18,7 +18,7 @@ import numpy.typing as npt
 from barkspider.core.errors import StorageError
 from barkspider.core.texts import NO_BYTES, Bytes, Texts
 from barkspider.storage.columns import NO_KEYS, Column, Keys, Kind, blank, join, part, take, unpack
-from barkspider.storage.drum.blocks import Reader
+from barkspider.storage.drum.blocks import Place, Reader
 from barkspider.storage.drum.buckets import CHECK, UPDATE, Generation
 from barkspider.storage.drum.counters import Counters
 from barkspider.storage.drum.known import SEGMENT, Cursor, Segment, Writer, read_blocks
@@ -32,6 +32,7 @@ from barkspider.storage.kernels import insert_keys, probe, sort_rows
 Predicate = Callable[[Keys, Any], npt.NDArray[np.bool_]]
 
 _CHUNK = 1 << 17  # rows compared at a time, so that what is new fits a buffer
+_SMALL = 1 << 18  # bytes of keys and values of buckets that are taken together
 _EMIT = 1 << 16  # rows of a block of results when there is no aux to follow
 
 
@@ -117,22 +118,30 @@ class Merge:
     def _all(self, pairs: ReadFile, aux: ReadFile | None) -> None:
         buckets = self._generation.buckets
         shift = 64 - (buckets.bit_length() - 1)
-        for number in range(buckets):
-            self._one(number, ((number + 1) << shift) - 1, pairs, aux)
+        places, held = list[tuple[int, Place]](), 0
+        for number, size in enumerate(self._generation.pair_bytes.tolist()):
+            # Neighbours with few rows are taken as one: a nearly empty bucket costs as much as a thousand rows.
+            if places and held + size > _SMALL:
+                self._one(places, (number << shift) - 1, pairs, aux)
+                places, held = [], 0
+            places += [(number, place) for place in self._generation.places[number]]
+            held += size
+        self._one(places, (buckets << shift) - 1, pairs, aux)
 
-    def _one(self, number: int, bound: int, pairs: ReadFile, aux: ReadFile | None) -> None:
-        """A bucket; what it takes in RAM is free again at the end."""
-        bucket = self._load(number, pairs)
+    def _one(
+        self, places: list[tuple[int, Place]], bound: int, pairs: ReadFile, aux: ReadFile | None
+    ) -> None:
+        """A bucket, or some that lie side by side; what it takes in RAM is free again at the end."""
+        bucket = self._load(places, pairs)
         self._walk(bucket, bound)
-        self._emit(number, bucket, aux)
+        self._emit([place for _, place in places], bucket, aux)
 
-    def _load(self, number: int, pairs: ReadFile) -> _Bucket:
+    def _load(self, places: list[tuple[int, Place]], pairs: ReadFile) -> _Bucket:
         """Read the rows of a bucket and sort them."""
-        places = self._generation.places[number]
-        rows = sum(place.rows for place in places)
+        rows = sum(place.rows for _, place in places)
         keys = np.empty(rows, np.uint64)
         ops, columns, at = [], [], 0
-        for place in places:
+        for number, place in places:
             block, _ = self._reader.read(pairs, place.offset, place.size)
             self._counters.pairs_read += place.size
             if block.tag != number or len(block.keys) != place.rows:
@@ -250,9 +259,8 @@ class Merge:
         insert_keys(known, self._new_keys[:new], self._new_places[:new], merged)
         return merged
 
-    def _emit(self, number: int, bucket: _Bucket, aux: ReadFile | None) -> None:
+    def _emit(self, places: list[Place], bucket: _Bucket, aux: ReadFile | None) -> None:
         """Write the results of a bucket in order of arrival."""
-        places = self._generation.places[number]
         if not len(bucket.ops) and not bucket.op & CHECK:
             return
         asked: Any = bucket.ops & CHECK if len(bucket.ops) else None
@@ -260,21 +268,28 @@ class Merge:
         self._counters.unique += int(np.count_nonzero(unique))
         wanted = unique if self._plan.unique_only else asked
         answers = _Answers(self._plan.kind, bucket)
-        start = 0
+        start = held = 0
+        given, texts = list[npt.NDArray[np.int64]](), list[Texts]()
         spans = [place.rows for place in places] if aux else _even(len(bucket.keys))
         for index, rows in enumerate(spans):
             stop = start + rows
             chosen = np.arange(rows) if wanted is None else np.flatnonzero(wanted[start:stop])
             if len(chosen):
-                texts = self._texts(aux, places[index].number, rows) if aux else None
-                known = NO_BYTES if self._plan.unique_only else 1 - bucket.unique[start:stop][chosen]
-                self._results.append(
-                    bucket.keys[start:stop][chosen],
-                    known,
-                    answers.of(chosen + start),
-                    None if texts is None else texts.take(chosen),
-                )
+                given.append(chosen + start)
+                if aux:
+                    texts.append(self._texts(aux, places[index].number, rows).take(chosen))
+                    held += texts[-1].size()
             start = stop
+            # Small blocks of aux are given out as one: each costs its reader more than a hundred rows.
+            if given and (aux is None or held > _SMALL or index == len(spans) - 1):
+                rows_given = np.concatenate(given)
+                self._results.append(
+                    bucket.keys[rows_given],
+                    NO_BYTES if self._plan.unique_only else 1 - bucket.unique[rows_given],
+                    answers.of(rows_given),
+                    Texts.join(texts) if aux else None,
+                )
+                given, texts, held = [], [], 0
 
     def _texts(self, aux: ReadFile, offset: int, rows: int) -> Texts:
         block, after = self._reader.read(aux, offset)

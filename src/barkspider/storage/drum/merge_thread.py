@@ -25,6 +25,11 @@ class MergeThread:
         return self._thread is not None and self._thread.is_alive()
 
     @property
+    def busy(self) -> bool:
+        """Whether a merge runs, or has ended beside the owner and was not collected."""
+        return self._thread is not None
+
+    @property
     def failed(self) -> bool:
         """Whether the last one failed, and the owner was not told yet."""
         return isinstance(self._outcome, BaseException)

@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.errors import StorageError
+from barkspider.core.events import Prepared
 from barkspider.storage.columns import Column, Keys, Kind, as_column, kind_name, take
 from barkspider.storage.drum.buckets import CHECK, CHECK_UPDATE, UPDATE, Batch, Generation, describe
 from barkspider.storage.drum.counters import Counters, stored_bytes
@@ -31,6 +32,7 @@ from barkspider.storage.drum.merge import Merge, Merged, Plan, Predicate
 from barkspider.storage.drum.merge_thread import MergeThread
 from barkspider.storage.drum.results import ResultFile, Results
 from barkspider.storage.drum.sizing import Allowance, Sizing
+from barkspider.storage.drum.sweep import Sweep
 from barkspider.storage.drum.update import choose
 from barkspider.storage.env import Env
 
@@ -97,8 +99,7 @@ class Drum:
         self._filling = Filling(env, self._folder, kind, aux)
         self._merging: Generation | None = None
         self._thread = MergeThread(f"drum-{name}", background)
-        self._named: set[str] = set()  # files that a manifest on disk may name
-        self._garbage: set[str] = set()
+        self._sweep = Sweep(env, self._folder, background)
         env.make_folder(self._folder)
         if state is not None:
             self._restore(state)
@@ -120,6 +121,11 @@ class Drum:
     def merging(self) -> bool:
         """Whether a merge is running at this moment."""
         return self._thread.running
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether a merge is running, or has ended and nobody has looked for its results yet."""
+        return self._thread.busy
 
     @property
     def accepted(self) -> int:
@@ -191,7 +197,7 @@ class Drum:
                 continue
             # `pop` by identity: a merge may have added others while the caller had its turn.
             self._results.remove(head)
-            self._drop([head.name])
+            self._sweep.drop({head.name: head.size})
 
     def traffic(self) -> dict[str, int]:
         """What it counted, and how many keys and bytes Z has."""
@@ -231,12 +237,11 @@ class Drum:
                 pass
         return sum(len(block[0]) for block in self.items())
 
-    def prepare(self) -> dict[str, Any]:
-        """Make the state durable and describe it; a merge that runs is described as not yet begun."""
+    def prepare(self) -> Prepared:
+        """See `core.events.Structure`; a merge that runs is described as not yet begun."""
         self._settle(raising=False)
         self._filling.spill(self.counters)
-        for generation in self._generations():
-            generation.sync()
+        syncs = [generation.syncing() for generation in self._generations()]
         state: dict[str, Any] = {
             "value": kind_name(self._kind),
             "aux": self._has_aux,
@@ -247,19 +252,23 @@ class Drum:
             "counters": asdict(self.counters),
             "files": {f"{self.name}/{name}": size for name, size in self._files().items()},
         }
-        self._named |= set(self._files())
-        return state
+        self._sweep.prepare(self._files())
+
+        def finish() -> dict[str, Any]:
+            for sync in syncs:
+                sync()
+            return state
+
+        return finish
 
     def committed(self) -> None:
         """Remove what only the manifest before the last one needed."""
-        self._named = set(self._files())
-        garbage, self._garbage = self._garbage - self._named, set()
-        for name in sorted(garbage):
-            self._env.remove(self._folder / name)
+        self._sweep.committed()
 
     def close(self) -> None:
         """Wait for a merge and close the files; what was committed stays, the rest counts as never fed."""
         self._await()
+        self._sweep.join()
         for generation in self._generations():
             generation.close()
 
@@ -271,7 +280,7 @@ class Drum:
             assert last < segment.first <= segment.last
             last = segment.last
         assert not self._thread.running or self._merging is not None
-        assert not self._garbage & set(self._files())
+        assert not self._sweep.garbage.keys() & self._files().keys()
         for generation in self._generations():
             generation.validate()
         self._filling.validate()
@@ -301,7 +310,7 @@ class Drum:
             self._filling.generation = generations.pop()
         if generations:
             self._merging = generations.pop()
-        self._named = set(self._files())
+        self._sweep.prepare(self._files())
 
     def _sifted(self, batch: Batch) -> Batch | None:
         assert self._front is not None
@@ -367,21 +376,14 @@ class Drum:
     def _install(self, merged: Merged) -> None:
         assert self._merging is not None
         kept = {segment.name for segment in merged.segments}
-        gone = [segment.name for segment in self._segments if segment.name not in kept]
-        gone += self._merging.files()
+        gone = {segment.name: segment.size for segment in self._segments if segment.name not in kept}
+        gone |= self._merging.files()
         self._merging.close()
         self._segments, self._merging = merged.segments, None
         if merged.results is not None:
             self._results.append(ResultFile(*merged.results))
         self.counters.add(merged.counters)
-        self._drop(gone)
-
-    def _drop(self, names: list[str]) -> None:
-        for name in names:
-            if name in self._named:
-                self._garbage.add(name)
-            else:
-                self._env.remove(self._folder / name)
+        self._sweep.drop(gone)
 
     def _take_number(self) -> int:
         self._number += 1

@@ -23,6 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from barkspider.core.errors import StorageError
+from barkspider.core.events import Prepared
 from barkspider.storage.env import Env
 from barkspider.storage.format import HEADER_SIZE, MOST_BYTES
 from barkspider.storage.queue.items import Lengths, column, parts
@@ -48,7 +49,7 @@ class DiskQueue:
     >>> queue.append(b"first"); queue.append_batch(pa.array([b"second", b"third"]))
     >>> queue.pop(), len(queue)
     (b'first', 2)
-    >>> state = queue.prepare(); queue.committed()
+    >>> state = queue.prepare()(); queue.committed()
     >>> queue.pop_batch(100).to_pylist()
     [b'second', b'third']
     >>> queue.close()
@@ -86,7 +87,7 @@ class DiskQueue:
 
     @classmethod
     def open(cls, env: Env, folder: Path, name: str, state: Mapping[str, Any], **settings: Any) -> Self:
-        """The queue as it was when `prepare` returned `state`; `settings` are those of a new one."""
+        """The queue as it was when what `prepare` gave described it as `state`; `settings` are those of a new one."""
         return cls(env, folder, name, state=state, **settings)
 
     def __len__(self) -> int:
@@ -147,12 +148,11 @@ class DiskQueue:
         self._popped += len(taken)
         return taken
 
-    def prepare(self) -> dict[str, Any]:
-        """Make all of it survive a power loss; what `open` needs to come back to this moment, as JSON."""
+    def prepare(self) -> Prepared:
+        """See `core.events.Structure`; what it describes is what `open` needs to come back to this moment."""
         self._place_reading()
         if self._sizes:
             self._write_gathered()
-        self._segments.sync()
         if self._read < len(self._reading):
             assert self._reading_place is not None
             place = self._reading_place._replace(item=self._read)
@@ -162,13 +162,20 @@ class DiskQueue:
         lengths = self._segments.lengths
         self._prepared = {number for number in lengths if number >= place.segment}
         self._named |= self._prepared
-        return {
+        sync = self._segments.syncing(self._prepared)
+        state = {
             "files": {self._file_name(number): lengths[number] for number in sorted(self._prepared)},
             "read": list(place),
             "last": self._segments.last,
             "popped": self._popped,
             "appended": self._placed,
         }
+
+        def describe() -> dict[str, Any]:
+            sync()
+            return state
+
+        return describe
 
     def committed(self) -> None:
         """A manifest with what `prepare` returned last is safe: delete what only older ones named."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ class Segments:
 
     Invariants: `lengths` has every segment file and how many of its bytes count, all of them whole blocks;
     `last` is the segment that is written, or will be, and no number is larger. A call that raises has
-    changed nothing; after a failed `sync` nothing can be written or synced any more.
+    changed nothing; after a failed sync nothing can be written or synced any more.
     """
 
     def __init__(self, env: Env, folder: Path, size: int) -> None:
@@ -52,8 +52,7 @@ class Segments:
         self._reserved = 0  # up to where the one that is written has disk blocks
         self._reader: ReadFile | None = None
         self._reader_number = -1
-        self._unsynced: set[int] = set()  # segments written to since they were synced
-        self._unsynced_names = False
+        self._synced: dict[int, int] = {}  # segments whose names are safe, and how many of their bytes
         self._failure = ""
         env.make_folder(folder)
 
@@ -65,7 +64,7 @@ class Segments:
         """Begin with these segments, cut to these lengths; remove all others."""
         for number, length in lengths.items():
             self._env.truncate(self.path(number), length)
-        self.lengths = dict(lengths)
+        self.lengths, self._synced = dict(lengths), dict(lengths)
         for name in self._env.list(self._folder):
             if _NAME.fullmatch(name) and int(name.partition(".")[0]) not in self.lengths:
                 self._env.remove(self._folder / name)
@@ -86,8 +85,6 @@ class Segments:
         offset = self._writer.size
         if offset != self.lengths.get(self.last, 0):
             raise StorageError(f"{self._writer.path} was changed by another process")
-        self._unsynced.add(self.last)
-        self._unsynced_names |= offset == 0
         begin = [header(MAGIC, VERSION)] if offset == 0 else []
         self._writer.write(*begin, head, *pieces)
         self.lengths[self.last] = size = self._writer.size
@@ -106,7 +103,6 @@ class Segments:
             for number in range(last + 1, self.last + 1):
                 self._env.remove(self.path(number))
                 self.lengths.pop(number, None)
-                self._unsynced.discard(number)
             if last in self.lengths:
                 self._env.truncate(self.path(last), length)
             self.last = last
@@ -135,21 +131,34 @@ class Segments:
         except ValueError as error:
             raise StorageError(f"{file.path} is damaged at byte {offset}") from error
 
-    def sync(self) -> None:
-        """Make every segment and its name survive a power loss."""
+    def syncing(self, numbers: Collection[int]) -> Callable[[], None]:
+        """What makes these segments and their names survive a power loss as they are now; see `AppendFile.syncing`."""
         self._check()
-        if self._writer is not None:
-            self._writer.flush()
-        for number in sorted(self._unsynced & set(self.lengths)):
+        lengths = {number: self.lengths[number] for number in sorted(numbers)}
+        syncs = {}
+        for number, length in lengths.items():
+            if self._synced.get(number) == length:
+                continue
             if number == self.last and self._writer is not None:
-                self._surely(self._writer.sync)
+                syncs[number] = self._writer.syncing()
             else:
                 with self._env.append(self.path(number)) as file:
-                    self._surely(file.sync)
-        if self._unsynced_names:
-            self._surely(lambda: self._env.sync_folder(self._folder))
-        self._unsynced.clear()
-        self._unsynced_names = False
+                    syncs[number] = file.syncing()
+        named = not (syncs.keys() - self._synced.keys())
+
+        def sync() -> None:
+            try:
+                for each in syncs.values():
+                    each()
+                if not named:
+                    self._env.sync_folder(self._folder)
+            except StorageError as error:
+                # Nobody knows what the disk holds now, and a second sync may not tell.
+                self._failure = str(error)
+                raise
+            self._synced |= {number: lengths[number] for number in syncs}
+
+        return sync
 
     def remove(self, number: int) -> None:
         """Delete a segment before the last."""
@@ -157,7 +166,7 @@ class Segments:
             self._drop_reader()
         self._env.remove(self.path(number))
         del self.lengths[number]
-        self._unsynced.discard(number)
+        self._synced.pop(number, None)
 
     def close(self) -> None:
         """Close the files; what was not synced may be lost. Nothing can be written after that."""
@@ -170,14 +179,6 @@ class Segments:
     def _check(self) -> None:
         if self._failure:
             raise StorageError(self._failure)
-
-    def _surely(self, sync: Callable[[], None]) -> None:
-        """After a sync that failed nobody knows what the disk holds, and a second one may not tell."""
-        try:
-            sync()
-        except StorageError as error:
-            self._failure = str(error)
-            raise
 
     def _file(self, number: int) -> ReadFile:
         if number == self.last and self._writer is not None:

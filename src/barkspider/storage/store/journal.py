@@ -8,7 +8,7 @@ process, what was synced also that of the machine.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import xxhash
@@ -19,6 +19,7 @@ from barkspider.storage.format import HEADER_SIZE, check_header, write_header
 
 MAGIC, VERSION = b"BARKjrnl", 1
 _SUFFIX = ".journal"
+_EARLY = ".early"  # before it: of a file that was begun before the one before it was safe
 _FIELDS = struct.Struct("<IQ")  # length of the record, its number
 _CHECKSUM = struct.Struct("<Q")
 RECORD_HEAD = _FIELDS.size + _CHECKSUM.size  # bytes before each record
@@ -28,8 +29,8 @@ _PORTION = 1 << 24  # bytes read at a time
 class Journal:
     """Records numbered from 1. One thread owns it: it reads `tail` to the end, then appends.
 
-    Invariant: the files hold, in order of their names, all records behind `applied` without a gap; only the last
-    file may end in a record that is not whole.
+    Invariant: the files hold, in order of their names, all records behind `applied` without a gap. Only the last file may
+    lack its end, or the one before an early one: the early one and all behind it do not count then.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -47,23 +48,29 @@ class Journal:
         self.last = applied
         self._env, self._folder = env, folder
         self._file: AppendFile | None = None
+        self._early = ""  # what says that the file before the next one may not be safe yet
         self._place = folder, 0  # of the record that was read last
         env.make_folder(folder)
 
     def tail(self) -> Iterator[tuple[int, bytes]]:
         """The records behind `applied` with their numbers. A torn end, as a crash leaves it, is cut off."""
         files = self._files()
-        for path in files:
+        for place, path in enumerate(files):
+            if not counts(path, self.last):
+                for later in files[place:]:
+                    self._env.remove(later)
+                self._env.sync_folder(self._folder)
+                return
             end = 0
-            for number, record, place in read_records(self._env, path):
-                end = place + RECORD_HEAD + len(record)
+            for number, record, at in read_records(self._env, path):
+                end = at + RECORD_HEAD + len(record)
                 if number > self.last:
                     if number != self.last + 1:
                         raise StorageError(f"{path} is damaged: record {self.last + 1} is missing")
-                    self.last, self._place = number, (path, place)
+                    self.last, self._place = number, (path, at)
                     yield number, record
             if end < self._env.size(path):
-                if path != files[-1]:
+                if not may_be_torn(files, place):
                     raise StorageError(f"{path} is damaged at byte {end}")
                 self._env.truncate(path, end)
 
@@ -79,9 +86,10 @@ class Journal:
     def append(self, record: bytes) -> int:
         """Add a record and return its number; it may wait in memory for `flush`."""
         if self._file is None:
-            path = self._folder / f"{self.last + 1:016d}{_SUFFIX}"
+            path = self._folder / f"{self.last + 1:016d}{self._early}{_SUFFIX}"
             self._env.remove(path)
-            self._settle()
+            if not self._early:
+                self._settle()
             self._file = self._env.append(path)
             write_header(self._file, MAGIC, VERSION)
         fields = _FIELDS.pack(len(record), self.last + 1)
@@ -94,19 +102,26 @@ class Journal:
         if self._file is not None:
             self._file.flush()
 
-    def sync(self) -> None:
-        """Make all records survive a power loss."""
-        if self._file is not None:
-            self._file.sync()
-            self._env.sync_folder(self._folder)
+    def turn(self) -> Callable[[], None]:
+        """Go on in a new file. What is returned makes all records so far survive a power loss; any thread may call it, while
+        others are added."""
+        syncs = [] if self._file is None else [self._file.syncing()]
+        self.close()
+        self._early = _EARLY if syncs else self._early
+
+        def sync() -> None:
+            for each in syncs:
+                each()
+                self._env.sync_folder(self._folder)
+
+        return sync
 
     def checkpointed(self, applied: int) -> None:
-        """A checkpoint knows of all records up to this one: go on in a new file, remove those before."""
-        assert applied <= self.last
-        self.close()
+        """A checkpoint knows of all records up to this one, after which there was a `turn`: remove the files that have no
+        other. Any thread."""
         files = self._files()
         for place, path in enumerate(files):
-            later = int(files[place + 1].stem) if place + 1 < len(files) else self.last + 1
+            later = _first(files[place + 1]) if place + 1 < len(files) else self.last + 1
             if later <= applied + 1:
                 self._env.remove(path)
 
@@ -133,6 +148,25 @@ class Journal:
 def journal_files(env: Env, folder: Path) -> list[Path]:
     """The files of a journal, in order."""
     return [folder / name for name in env.list(folder) if name.endswith(_SUFFIX)]
+
+
+def may_be_torn(files: Sequence[Path], place: int) -> bool:
+    """Whether a crash may leave one of the files without its end: none follows it, or an early one."""
+    return place + 1 == len(files) or _is_early(files[place + 1])
+
+
+def counts(path: Path, last: int) -> bool:
+    """Whether a file counts behind others whose last record is this one."""
+    return not _is_early(path) or _first(path) <= last + 1
+
+
+def _is_early(path: Path) -> bool:
+    return path.name.endswith(_EARLY + _SUFFIX)
+
+
+def _first(path: Path) -> int:
+    """The number of the first record of a file."""
+    return int(path.name.partition(".")[0])
 
 
 def read_records(env: Env, path: Path) -> Iterator[tuple[int, bytes, int]]:

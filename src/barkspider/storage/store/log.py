@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.errors import StorageError
+from barkspider.core.events import Prepared
 from barkspider.storage.env import Env
 from barkspider.storage.format import (
     BLOCK_HEAD_SIZE,
@@ -91,11 +92,16 @@ class Log:
                 yield np.frombuffer(data, "<u8").reshape(-1, self._columns)
                 place, number = place + BLOCK_HEAD_SIZE + head.stored, number + head.items
 
-    def prepare(self) -> dict[str, Any]:
-        """Make all rows survive a power loss; what is needed to come back to this moment, as JSON."""
+    def prepare(self) -> Prepared:
+        """See `core.events.Structure`; what it describes is needed to come back to this moment."""
         self._write()
-        self._file.sync()
-        return {"rows": self._written, "files": {f"{self.name}/rows.log": self._file.size}}
+        sync, rows, size = self._file.syncing(), self._written, self._file.size
+
+        def describe() -> dict[str, Any]:
+            sync()
+            return {"rows": rows, "files": {f"{self.name}/rows.log": size}}
+
+        return describe
 
     def committed(self) -> None:
         """Nothing is ever removed."""

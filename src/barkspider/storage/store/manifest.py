@@ -3,14 +3,15 @@
 A structure keeps its files in the folder of its name: immutable ones, and ones that only grow. A commit asks
 every structure to make its state durable and to say which files, up to which length, that state needs; then
 one small file, the manifest, is replaced. Whoever opens the folder later finds exactly that state: what was
-appended since is cut off, what was created since is removed.
+appended since is cut off, what was created since is removed. Structures are held up only while they note what their state
+is; it is written, synced and named in another thread if their owner wishes.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,7 @@ class Store:
     >>> import tempfile
     >>> class Note:
     ...     name = "note"
-    ...     def prepare(self): return {"text": "kept", "files": {}}
+    ...     def prepare(self): return lambda: {"text": "kept", "files": {}}
     ...     def committed(self): pass
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     store = Store.open(Env(), Path(folder))
@@ -82,15 +83,31 @@ class Store:
 
         Structures that were committed before and not added since are kept as they were.
         """
-        states = dict(self._states)
-        for name, structure in self._structures.items():
-            states[name] = structure.prepare()
-        known = {file for state in self._states.values() for file in state.get("files", {})}
-        fresh = {file for state in states.values() for file in state.get("files", {})} - known
-        for folder in sorted({(self.folder / file).parent for file in fresh}):
-            self._env.sync_folder(folder)
-        self._env.write_whole(self.folder / MANIFEST, _format(self.number + 1, states))
-        self.number, self._states = self.number + 1, states
+        self.prepare()()
+        self.committed()
+
+    def prepare(self) -> Callable[[], None]:
+        """The first part of a commit: hold on to the present state of all structures.
+
+        What is returned is the second, which makes that state the one that counts; it may be called in another
+        thread, while the structures go on. `committed` is the last, in the thread of their owner. Only then, or when the
+        second part has failed, may another commit begin.
+        """
+        prepared = {name: structure.prepare() for name, structure in self._structures.items()}
+
+        def write() -> None:
+            states = self._states | {name: describe() for name, describe in prepared.items()}
+            known = {file for state in self._states.values() for file in state.get("files", {})}
+            fresh = {file for state in states.values() for file in state.get("files", {})} - known
+            for folder in sorted({(self.folder / file).parent for file in fresh}):
+                self._env.sync_folder(folder)
+            self._env.write_whole(self.folder / MANIFEST, _format(self.number + 1, states))
+            self.number, self._states = self.number + 1, states
+
+        return write
+
+    def committed(self) -> None:
+        """The last part of a commit: what only the one before it named may go."""
         for structure in self._structures.values():
             structure.committed()
 

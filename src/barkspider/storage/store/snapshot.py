@@ -43,7 +43,7 @@ class Snapshot:
         env.make_folder(folder / name)
 
     def write(self, head: Mapping[str, Any], arrays: Mapping[str, Data]) -> dict[str, Any]:
-        """Write a new file, durably; the state of a `Structure` that `prepare` returns."""
+        """Write a new file, durably; the state of a `Structure`. Any thread, one at a time."""
         pieces = {name: as_bytes(data) for name, data in arrays.items()}
         index = {"head": head, "arrays": {name: len(piece) for name, piece in pieces.items()}}
         text = json.dumps(index).encode()

@@ -66,11 +66,14 @@ def verify_journal(env: Env, folder: Path, applied: int) -> Iterator[Fault]:
     """The records behind the last checkpoint; the end of the last file may be torn."""
     files = journal.journal_files(env, folder)
     last = applied
-    for path in files:
+    for place, path in enumerate(files):
+        if not journal.counts(path, last):
+            yield Fault(RECOVERABLE, path.name, "does not count, because the file before it lacks its end")
+            break
         end = HEADER_SIZE
         try:
-            for number, record, place in journal.read_records(env, path):
-                end = place + journal.RECORD_HEAD + len(record)
+            for number, record, at in journal.read_records(env, path):
+                end = at + journal.RECORD_HEAD + len(record)
                 if number > last + 1:
                     yield Fault(DAMAGE, path.name, f"record {last + 1} is missing")
                 last = max(last, number)
@@ -78,7 +81,7 @@ def verify_journal(env: Env, folder: Path, applied: int) -> Iterator[Fault]:
             yield Fault(DAMAGE, path.name, str(error))
             continue
         if env.size(path) != end:
-            kind = RECOVERABLE if path == files[-1] else DAMAGE
+            kind = RECOVERABLE if journal.may_be_torn(files, place) else DAMAGE
             yield Fault(kind, path.name, f"is not whole behind byte {min(end, env.size(path))}")
     if last > applied:
         yield Fault(RECOVERABLE, folder.name, f"{last - applied} records since the last checkpoint")
