@@ -15,9 +15,13 @@ from barkspider.engine.arrivals import Arrivals
 from barkspider.engine.harvest import Reaped
 from barkspider.engine.work import Arrival
 
+_NOTHING = Exception("nothing")  # what was answered makes no difference
+
 
 def page(domain: int, number: int = 0) -> Arrival:
-    return Arrival(FetchPage(UrlRow(number, 1, domain, 0, 0, 0, 0, b"http://a.example/"), "192.0.2.1"), None)
+    return Arrival(
+        FetchPage(UrlRow(number, 1, domain, 0, 0, 0, 0, b"http://a.example/"), "192.0.2.1"), _NOTHING
+    )
 
 
 def test_who_takes_little_is_not_kept_waiting_by_many_who_take_long() -> None:
@@ -81,8 +85,8 @@ def test_names_robots_txt_and_what_is_ours_have_turns_too() -> None:
     every: list[Arrival | Reaped] = [
         Reaped(Seeds(NO_URLS)),
         page(1),
-        Arrival(ResolveHost("b.example", 2), None),
-        Arrival(FetchRobots("http://c.example", "http://c.example/robots.txt", "192.0.2.1", 3, 0), None),
+        Arrival(ResolveHost("b.example", 2), _NOTHING),
+        Arrival(FetchRobots("http://c.example", "http://c.example/robots.txt", "192.0.2.1", 3, 0), _NOTHING),
     ]
     for each in every:
         waiting.append(each)

@@ -8,7 +8,7 @@ import pytest
 import uvloop
 
 from barkspider.core.batch import UrlBatch
-from barkspider.core.events import FetchRobots, RobotsFetched, Seeds
+from barkspider.core.events import FetchRobots, PageFetched, RobotsFetched, Seeds
 from barkspider.core.load import load_settings
 from barkspider.engine import loop
 from barkspider.engine.harvest import Harvest, Reaped
@@ -16,7 +16,7 @@ from barkspider.engine.job import Job
 from barkspider.engine.links import Links
 from barkspider.engine.loop import Crawl
 from barkspider.storage.env import Env
-from tests.engine.test_harvest import PageFetched, page
+from tests.engine.test_harvest import page
 
 
 def harvests(folder: Path, arrived: list[Reaped]) -> list[Harvest]:
@@ -72,8 +72,8 @@ def test_a_harvest_ends_after_so_many_links(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_harvest_ends_after_so_many_bytes_of_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "_MOST_BYTES", 200)
     asked = page("http://a.example/")
-    many = Links([b"http://a.example/x"] * 6, [1] * 6, [1] * 6, [1] * 6, 0, 0, asked.row.key, [])
+    many = Links(UrlBatch.of([b"http://a.example/x"] * 6), [])
+    monkeypatch.setattr(loop, "_MOST_BYTES", 2 * many.urls.packed.size())
     found = harvests(tmp_path, [Reaped(PageFetched(asked, 200), [many])] * 5)
     assert [len(harvest.links) for harvest in found] == [12, 12, 6]

@@ -6,7 +6,7 @@ What ours forbids and the RFC allows is counted.
 
 Where the grammar says nothing: of a name of an agent such as `Mozilla/5.0` the letters count that it begins with, as in
 Google's parser, and every line that names an agent begins a group. A path may begin with `*`, as in the example of
-section 5.1.
+section 5.1; a rule whose path is none says nothing, but is a rule, so that a name behind it begins a group.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from barkspider.url import RobotsRules, parse, split
 
 _AGENT = re.compile(r"[ \t]*user-agent[ \t]*:[ \t]*([^#]*)", re.IGNORECASE)
 _TOKEN = re.compile(r"\*(?=[ \t]|$)|[a-zA-Z_-]*")
-# The grammar has no blanks and no `#` within a path.
-_RULE = re.compile(r"[ \t]*(allow|disallow)[ \t]*:[ \t]*([/*][^\s#]*)?[ \t]*(?:#.*)?", re.IGNORECASE)
+_RULE = re.compile(r"[ \t]*(allow|disallow)[ \t]*:[ \t]*([^#]*)", re.IGNORECASE)
+_PATH = re.compile(r"[/*]\S*")  # the grammar has no blanks within
 _UNRESERVED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
 _RESERVED = frozenset(":/?#[]@!$&'()*+,;=")
 _PIECE = re.compile(r"%[0-9a-fA-F]{2}|.", re.DOTALL)
@@ -40,7 +40,8 @@ def rules_of(body: bytes, agent: str) -> Rules:
     names, in_rules = list[str](), False
     text = body[:_SIZE].removeprefix(b"\xef\xbb\xbf").decode("utf-8", "surrogateescape")
     for line in re.split(r"\r\n|\r|\n", text):
-        named, rule = _AGENT.fullmatch(line.partition("#")[0]), _RULE.fullmatch(line)
+        line = line.partition("#")[0]
+        named, rule = _AGENT.fullmatch(line), _RULE.fullmatch(line)
         if named:
             names = [] if in_rules else names
             in_rules = False
@@ -49,8 +50,9 @@ def rules_of(body: bytes, agent: str) -> Rules:
             groups.setdefault(names[-1], [])
         elif rule:
             in_rules = True
-            for name in names if rule[2] else ():
-                groups[name].append((rule[1].lower() == "allow", rule[2]))
+            path = rule[2].strip()
+            for name in names if _PATH.fullmatch(path) else ():
+                groups[name].append((rule[1].lower() == "allow", path))
     return groups.get(agent.lower(), groups.get("*", []))
 
 
@@ -96,19 +98,22 @@ def _octet(piece: str, kept: frozenset[str]) -> str:
 
 @cache
 def _expression(rule: str) -> re.Pattern[str]:
-    """A rule as an expression: `*` is any text and `$` the end (2.2.3), their escapes are the characters."""
-    anchored = rule.endswith("$")
-    parts = []
-    for piece in _PIECE.findall(rule.removesuffix("$")):
-        if piece == "*":
-            parts.append(".*")
-            continue
-        octet = re.escape(_octet(piece, _RESERVED))
-        letter = chr(int(piece[1:], 16)) if len(piece) == 3 else piece
-        if letter in "*$":  # nothing is divided by these
-            octet = f"(?:{re.escape(letter)}|%{ord(letter):02X})"
-        parts.append(f"(?:{octet}|\0{re.escape(letter)})" if letter in _RESERVED else octet)
-    return re.compile("".join(parts) + ("$" if anchored else ""), re.DOTALL)
+    """A rule as an expression: `*` is any text and `$` the end (2.2.3), their escapes are the characters.
+
+    What stands between stars is looked for once, from where the last piece ended: another place further on fits no better.
+    """
+    head, *pieces = ("".join(map(_one, _PIECE.findall(piece))) for piece in rule.removesuffix("$").split("*"))
+    last = [f".*{pieces.pop()}$" if pieces else "$"] if rule.endswith("$") else []
+    return re.compile("".join([head, *(f"(?>.*?{piece})" for piece in pieces), *last]), re.DOTALL)
+
+
+def _one(piece: str) -> str:
+    """An octet of a rule as an expression."""
+    octet = re.escape(_octet(piece, _RESERVED))
+    letter = chr(int(piece[1:], 16)) if len(piece) == 3 else piece
+    if letter in "*$":  # nothing is divided by these
+        octet = f"(?:{re.escape(letter)}|%{ord(letter):02X})"
+    return f"(?:{octet}|\0{re.escape(letter)})" if letter in _RESERVED else octet
 
 
 def targets(rules: Rules) -> Iterator[str]:

@@ -319,6 +319,21 @@ def test_of_many_rules_only_those_are_tried_that_a_url_may_match(tried: list[str
     assert len(tried) < 50
 
 
+def test_a_thousand_ends_and_places_elsewhere_close_nothing_else() -> None:
+    """As in real files: an end for each page, and stars below many folders."""
+    ends = "".join(f"Disallow: /help/a-page-with-a-long-name/{number}$\n" for number in range(1000))
+    found = rules(f"User-agent: *\n{ends}Allow: /help/a-page-with-a-long-name/7$\n")
+    assert [found.allows(f"/help/a-page-with-a-long-name/{x}") for x in (7, 8, "8x", "")] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    stars = "".join(f"Disallow: /{number}/shop/*/facets/feature-style/*\n" for number in range(500))
+    found = rules(f"User-agent: *\n{stars}")
+    assert [found.allows(f"/{x}/shop/a/facets/feature-style/b") for x in (7, 8, 901)] == [False, False, True]
+
+
 def test_a_verdict_that_took_long_is_remembered(tried: list[str]) -> None:
     found = rules("User-agent: *\n" + "".join(f"Disallow: /*/{n:03}/*.gif\n" for n in range(900)))
     assert [found.allows("/a/007/b.gif") for _ in range(3)] == [False] * 3
@@ -419,15 +434,15 @@ def test_rules_that_were_kept_decide_as_before(
 
 
 def test_more_wildcards_than_are_tried_are_kept_as_the_prefixes_that_they_became() -> None:
-    pairs = [(False, f"/%61{number}*x") for number in range(1_200)]
+    pairs = [(False, f"/%61{number}*x") for number in range(2_200)]
     pairs += [(False, "/b$*x"), (True, "/b$*xy"), (False, "/%63$$")]
     found = RobotsRules(pairs)
     again = kept(found)
-    targets = [f"/{start}{number}{end}" for start in ("a", "%61") for number in (7, 1100) for end in "xy"]
+    targets = [f"/{start}{number}{end}" for start in ("a", "%61") for number in (7, 2100) for end in "xy"]
     targets += ["/b", "/b$", "/b$x", "/b$xy", "/c", "/c$", "/%63$", "/d"]
     verdicts = [found.allows(target) for target in targets]
     assert [again.allows(target) for target in targets] == verdicts
-    assert (found.allows("/a7y"), found.allows("/a1100y"), found.allows("/b")) == (True, False, True)
+    assert (found.allows("/a7y"), found.allows("/a2100y"), found.allows("/b")) == (True, False, True)
 
 
 def test_all_and_nothing_are_kept_as_the_objects_that_all_share() -> None:

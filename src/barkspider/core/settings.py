@@ -181,7 +181,7 @@ class Limits:
         low=1,
     )
     page_link_bytes: int = _size(
-        "1MB",
+        "250KB",
         "Bytes of the URLs that the links of one page make, and of its requisites; the cut is recorded",
         low=1,
     )

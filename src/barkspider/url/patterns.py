@@ -91,7 +91,8 @@ class PathPattern:
 
     `text` is the pattern with its escapes as in canonical URLs, and makes the same pattern again; its `length`,
     as it is compared, decides between rules. `head` is what every match begins with; `literal` is the same when
-    that is all the pattern asks for, else None. `%2A` and `%24` are the characters themselves.
+    that is all the pattern asks for, `exact` when it is all of a match, else they are None. `%2A` and `%24` are the
+    characters themselves.
 
     >>> PathPattern("/fish*.php$").matches("/fishheads/catfish.php")
     True
@@ -103,7 +104,7 @@ class PathPattern:
     ('/fish', '/fish', None)
     """
 
-    __slots__ = ("_exact", "_middle", "_tail", "head", "length", "literal", "text")
+    __slots__ = ("_middle", "_tail", "exact", "head", "length", "literal", "text")
 
     def __init__(self, pattern: str) -> None:
         self.text = pattern = escape(pattern)
@@ -111,7 +112,7 @@ class PathPattern:
         anchored = pattern.endswith("$")
         head, *pieces = map(comparable, (pattern[:-1] if anchored else pattern).split("*"))
         self.head = head
-        self._exact = head if anchored and not pieces else None
+        self.exact = head if anchored and not pieces else None
         self._tail = pieces.pop() if anchored and pieces else ""
         self._middle = [piece for piece in pieces if piece]
         self.literal = head if not anchored and not self._middle else None
@@ -136,8 +137,8 @@ class PathPattern:
 
     def matches(self, target: str) -> bool:
         """Whether a path and query fits, as `comparable` gives it."""
-        if self._exact is not None:
-            return target == self._exact
+        if self.exact is not None:
+            return target == self.exact
         if not target.startswith(self.head):
             return False
         at = len(self.head)
