@@ -142,7 +142,7 @@ class Reader:
         self,
         asked: FetchPage,
         response: Response,
-        fetched: Fetched,
+        fetched: Callable[[], Fetched],
         content: Content,
         original: Original | None,
     ) -> Reaped:
@@ -179,7 +179,7 @@ class Reader:
     def _keep(
         self,
         asked: FetchPage,
-        fetched: Fetched,
+        received: Callable[[], Fetched],
         outcome: str,
         facts: Facts,
         location: str,
@@ -187,7 +187,7 @@ class Reader:
         links: Sequence[Links] | None = None,
         anchors: Mapping[str, str] = _NONE,
     ) -> list[Note]:
-        phases = self._tally.phases
+        phases, fetched = self._tally.phases, received()
         stored = self._archive.keep_page(fetched, original)
         phases.end("warc")
         notes = [self._archive.describe_page(asked.row, fetched, stored, outcome, facts, location)]
@@ -198,7 +198,10 @@ class Reader:
         phases.end("tables")
         return notes
 
-    def _keep_unchanged(self, asked: FetchPage, fetched: Fetched, earlier: Earlier) -> list[Note]:
+    def _keep_unchanged(
+        self, asked: FetchPage, received: Callable[[], Fetched], earlier: Earlier
+    ) -> list[Note]:
+        fetched = received()
         stored = self._archive.keep_unchanged(fetched, earlier.original, earlier.head)
         return [self._archive.describe_page(asked.row, fetched, stored, UNCHANGED, Facts())]
 
@@ -231,7 +234,7 @@ class Reader:
         )
         return Reaped(
             outcome,
-            keep=lambda: [self._archive.keep_robots(asked.origin, fetched, exchange.outcome, location)],
+            keep=lambda: [self._archive.keep_robots(asked.origin, fetched(), exchange.outcome, location)],
         )
 
     def _no_answer(self, asked: FetchPage, response: Response) -> Reaped:
@@ -300,18 +303,24 @@ class Reader:
         if self._tally.classifier_errors <= _LOGGED:
             self._log(self._clock.wall(), "classifier_error", url=asked.row.url.decode(), error=error)
 
-    def _fetched(self, response: Response) -> Fetched:
+    def _fetched(self, response: Response) -> Callable[[], Fetched]:
+        """Counts an answer; gives what the archive takes, which is another copy of it, when that is wanted."""
         exchange = response.exchange
         self._tally.bytes += len(exchange.head) + len(exchange.payload)
-        seconds = sum(exchange.timing)
-        return Fetched(
-            response.url,
-            response.address,
-            response.request,
-            exchange.head + exchange.payload,
-            exchange.truncated,
-            self._clock.wall() - seconds,
-            seconds,
-            exchange.timing._asdict(),
-            exchange.repaired,
-        )
+        url, address, request, now = response.url, response.address, response.request, self._clock.wall()
+
+        def fetched() -> Fetched:
+            seconds = sum(exchange.timing)
+            return Fetched(
+                url,
+                address,
+                request,
+                exchange.head + exchange.payload,
+                exchange.truncated,
+                now - seconds,
+                seconds,
+                exchange.timing._asdict(),
+                exchange.repaired,
+            )
+
+        return fetched
