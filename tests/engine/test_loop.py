@@ -29,7 +29,8 @@ def harvests(folder: Path, arrived: list[Reaped]) -> list[Harvest]:
         job = Job.create(folder / "job", settings, ["http://a.example/"], Env())
         crawl = Crawl.open(job)
         assert len(crawl._reap().outcomes) == 1
-        crawl._arrived += arrived
+        for each in arrived:
+            crawl._arrived.append(each)
         found = []
         while crawl._arrived:
             found.append(crawl._reap())
@@ -66,6 +67,14 @@ def test_a_harvest_ends_after_a_while(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_harvest_ends_after_so_many_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "_MOST_LINKS", 10)
+    asked = page("http://a.example/")
+    many = Links(UrlBatch.of([b"http://a.example/x"] * 6, key=1, parent=asked.row.key), [])
+    found = harvests(tmp_path, [Reaped(PageFetched(asked, 200), [many])] * 5)
+    assert [len(harvest.links) for harvest in found] == [12, 12, 6]
+
+
+def test_a_harvest_ends_after_so_many_bytes_of_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "_MOST_BYTES", 600)
     asked = page("http://a.example/")
     many = Links(UrlBatch.of([b"http://a.example/x"] * 6, key=1, parent=asked.row.key), [])
     found = harvests(tmp_path, [Reaped(PageFetched(asked, 200), [many])] * 5)

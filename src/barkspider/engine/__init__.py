@@ -2,7 +2,7 @@
 
     job ─► recovery: parts of a crawl ─► loop ─► work: fetch ─► reading ─► harvest ─► ledger ─► frontier, tables
 
-`loop` runs a crawl and `work` does what its frontier says; `contents` reads responses, large ones in a thread, `reading` and
+`loop` runs a crawl and `work` does what its frontier says; `arrivals` tells what is read next, `contents` reads responses, large ones in a thread, `reading` and
 `links` turn them into what a `harvest` takes in, `outcomes` are its rows in the journal. `ledger` makes the crawl survive with a journal of harvests and checkpoints;
 `checkpointer` says when these are made, `checkpoint` what they hold, `recovery` is the way back from them; `cookies` are kept
 with them. `job` is the folder on disk, `folder` how it is told from others and `trust` whose settings it has, `control` how a crawl is spoken to,

@@ -23,6 +23,7 @@ from barkspider.core.clock import Clock, SystemClock
 from barkspider.core.errors import ShortMemoryError, StorageError, is_shortage
 from barkspider.core.events import Instruction, PageFetched, RobotsFetched, Seeds
 from barkspider.core.units import format_size
+from barkspider.engine.arrivals import Arrivals
 from barkspider.engine.checkpointer import Checkpointer
 from barkspider.engine.control import Control
 from barkspider.engine.harvest import Harvest, Reaped
@@ -37,8 +38,8 @@ from barkspider.fetch import user_agent
 
 _TICK = 1.0  # seconds
 # After which a harvest ends, because no socket is looked at before it is applied: answers, links, bytes of robots.txt
-# (whose rules take 90 ns a byte to read), seconds. One more answer takes 50 ms at worst.
-_MOST, _MOST_LINKS, _MOST_RULES, _LONGEST = 256, 20_000, 1 << 16, 0.02
+# (whose rules take 90 ns a byte to read), seconds, bytes of links. One more answer takes 50 ms at worst.
+_MOST, _MOST_LINKS, _MOST_RULES, _LONGEST, _MOST_BYTES = 256, 20_000, 1 << 16, 0.02, 2 << 20
 _Result = TypeVar("_Result")
 
 
@@ -57,7 +58,7 @@ class Crawl:
         self.replayed = parts.replayed  # outcomes since the last checkpoint
         self.fault: StorageError | ShortMemoryError | None = None  # what ended the crawl, if it was no wish
         self._asked = deque[Instruction]()  # filled by `_loop`, emptied there while there is room
-        self._arrived = deque[Arrival | Reaped]()  # filled by `_arrive` and `_take`, emptied by `_reap`
+        self._arrived = Arrivals()  # filled by `_arrive` and `_take`, emptied by `_reap`
         self._news = asyncio.Event()
         self._under_way = 0  # instructions that were begun and have not arrived
         self._given_up = False  # whether what arrives comes too late
@@ -224,15 +225,18 @@ class Crawl:
     def _reap(self) -> Harvest:
         if not self._arrived:
             return Harvest(self._steady.now(), ())
-        reaped, links, rules = list[Reaped](), 0, 0
-        until = self._clock.monotonic() + _LONGEST
-        while self._arrived and len(reaped) < _MOST and links < _MOST_LINKS and rules < _MOST_RULES:
+        reaped, links, rules, size = list[Reaped](), 0, 0, 0
+        until = (now := self._clock.monotonic()) + _LONGEST
+        while self._arrived and len(reaped) < _MOST:
             each = self._read(self._arrived.popleft())
             if each is not None:
                 reaped.append(each)
                 links += sum(len(part.urls) for part in each.links or ())
+                size += sum(part.urls.packed.size() for part in each.links or ())
                 rules += len(each.outcome.body) if isinstance(each.outcome, RobotsFetched) else 0
-            if self._clock.monotonic() > until:
+            before, now = now, self._clock.monotonic()
+            self._arrived.charge(now - before)
+            if now > until or links >= _MOST_LINKS or rules >= _MOST_RULES or size >= _MOST_BYTES:
                 break
         self._phases.end("read")
         reaped = [each if each.keep is None else self._keep(each) for each in reaped]
@@ -347,8 +351,7 @@ class Crawl:
         if self._given_up:
             return
         self._under_way -= 1
-        # What is read already takes most memory: it waits for nothing.
-        (self._arrived.append if arrival.content is None else self._arrived.appendleft)(arrival)
+        self._arrived.append(arrival)
         self._news.set()
 
     def _take(self, seeds: Seeds) -> None:
