@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 import uvloop
 
+from barkspider.archive import Note, error_note
 from barkspider.core.batch import UrlBatch
 from barkspider.core.events import FetchRobots, PageFetched, RobotsFetched, Seeds
 from barkspider.core.load import load_settings
@@ -77,3 +79,31 @@ def test_a_harvest_ends_after_so_many_bytes_of_links(tmp_path: Path, monkeypatch
     monkeypatch.setattr(loop, "_MOST_BYTES", 2 * many.urls.packed.size())
     found = harvests(tmp_path, [Reaped(PageFetched(asked, 200), [many])] * 5)
     assert [len(harvest.links) for harvest in found] == [12, 12, 6]
+
+
+def test_answers_are_archived_after_all_were_read_and_one_that_cannot_be_is_an_outcome_all_the_same(
+    tmp_path: Path,
+) -> None:
+    asked, done = [page(f"http://{name}.example/") for name in "abc"], []
+
+    def keep(number: int) -> list[Note]:
+        done.append(number)
+        if number == 1:
+            raise ValueError("a page like no other")
+        return [error_note(5.0, "page", f"kept_{number}", "a.example")]
+
+    noted = error_note(5.0, "page", "read", "a.example")
+    arrived = [
+        Reaped(PageFetched(each, 200), None, [noted], partial(keep, number))
+        for number, each in enumerate(asked)
+    ]
+    (found,) = harvests(tmp_path, arrived)
+    assert done == [0, 1, 2]
+    assert [each.failure for each in found.outcomes if isinstance(each, PageFetched)] == [
+        "",
+        "internal_error",
+        "",
+    ]
+    said = found.batches["errors"]["outcome"].to_pylist()
+    assert said == ["read", "kept_0", "read", "kept_2"]
+    assert "a page like no other" in (tmp_path / "job" / "log.jsonl").read_text()

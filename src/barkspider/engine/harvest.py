@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -34,12 +34,19 @@ _OUTCOMES, _LINKS, _TABLE = "outcomes", "links", "table "
 class Reaped(NamedTuple):
     """What one answer brought: an outcome, the links of its page, what is to be said of it in tables.
 
-    `links` is None when there is no page, or its links do not count.
+    `links` is None when there is no page, or its links do not count. `keep` archives the exchange, if that is still to be
+    done, and gives further notes: all answers of a harvest are read first and then archived, because the processor does the
+    same thing many times in a row in two thirds of the time.
     """
 
     outcome: Outcome
     links: Sequence[Links] | None = None
     notes: Sequence[Note] = ()
+    keep: Callable[[], Sequence[Note]] | None = None
+
+    def kept(self) -> Reaped:
+        """The same, archived."""
+        return self if self.keep is None else self._replace(notes=(*self.notes, *self.keep()), keep=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +73,7 @@ class Harvest:
         outcomes: list[Outcome] = []
         notes: list[Note] = []
         place = 0
-        for outcome, parts, said in reaped:
+        for outcome, parts, said, _ in reaped:
             count = sum(len(part.urls) for part in parts or ())
             if parts is not None:
                 assert isinstance(outcome, PageFetched)

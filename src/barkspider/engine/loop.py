@@ -13,14 +13,15 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from typing import Any, Self
+from functools import partial
+from typing import Any, Self, TypeVar
 
 from barkspider.core.allotment import fit_memory
 from barkspider.core.clock import Clock, SystemClock
 from barkspider.core.errors import ShortMemoryError, StorageError, is_shortage
-from barkspider.core.events import Instruction, RobotsFetched, Seeds
+from barkspider.core.events import Instruction, PageFetched, RobotsFetched, Seeds
 from barkspider.core.units import format_size
 from barkspider.engine.arrivals import Arrivals
 from barkspider.engine.checkpointer import Checkpointer
@@ -39,6 +40,7 @@ _TICK = 1.0  # seconds
 # After which a harvest ends, because no socket is looked at before it is applied: answers, links, bytes of robots.txt
 # (whose rules take 90 ns a byte to read), seconds, bytes of links. One more answer takes 50 ms at worst.
 _MOST, _MOST_LINKS, _MOST_RULES, _LONGEST, _MOST_BYTES = 256, 20_000, 1 << 16, 0.02, 2 << 20
+_Result = TypeVar("_Result")
 
 
 class Crawl:
@@ -236,8 +238,9 @@ class Crawl:
             self._arrived.charge(now - before)
             if now > until or links >= _MOST_LINKS or rules >= _MOST_RULES or size >= _MOST_BYTES:
                 break
-        self._watch.doing = None
         self._phases.end("read")
+        reaped = [each if each.keep is None else self._keep(each) for each in reaped]
+        self._watch.doing = None
         self._reach.take(reaped)
         places, tally = self._archive.places(), self._tally.save()
         return Harvest.of(self._steady.now(), reaped, self._links, places, tally)
@@ -247,20 +250,31 @@ class Crawl:
         comes later, from a thread in which pages are read."""
         if isinstance(arrival, Reaped):
             return arrival
-        self._watch.doing = arrival.instruction
+        return self._try(arrival.instruction, partial(self._read_answer, arrival))
+
+    def _read_answer(self, arrival: Arrival) -> Reaped | None:
+        if not self._closing and self._worker.pays_aside(arrival):
+            self._under_way += 1
+            self._worker.read_aside(arrival, self._arrive)
+            return None
+        return self._worker.read(arrival)
+
+    def _keep(self, reaped: Reaped) -> Reaped:
+        assert isinstance(reaped.outcome, PageFetched | RobotsFetched)
+        return self._try(reaped.outcome.asked, reaped.kept)
+
+    def _try(self, instruction: Instruction, work: Callable[[], _Result]) -> _Result | Reaped:
+        """What the work gives, or that it failed."""
+        self._watch.doing = instruction
         try:
-            if not self._closing and self._worker.pays_aside(arrival):
-                self._under_way += 1
-                self._worker.read_aside(arrival, self._arrive)
-                return None
-            return self._worker.read(arrival)
+            return work()
         except StorageError:
             raise
         except Exception as error:  # one bad page must not end the crawl; the log keeps what happened
             if is_shortage(error):
                 raise
-            self._log_error(arrival.instruction)
-            return Reaped(internal_error(arrival.instruction))
+            self._log_error(instruction)
+            return Reaped(internal_error(instruction))
 
     def _seconds(self) -> float:
         """How long this crawl has run, with its earlier runs."""

@@ -30,7 +30,7 @@ class Reach:
 
     def take(self, reaped: Sequence[Reaped]) -> None:
         """Look at what came in."""
-        for outcome, _, notes in reaped:
+        for outcome, _, notes, _ in reaped:
             if isinstance(outcome, Seeds):
                 self._untried.update(outcome.batch.host_key.tolist())
             elif isinstance(outcome, PageFetched):

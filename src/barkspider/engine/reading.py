@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain
+from types import MappingProxyType
 from typing import NamedTuple, overload
 
 from barkspider.archive import ArchiveWriter, Facts, Fetched, Note, Original, error_note
@@ -44,6 +46,7 @@ def max_age(cache_control: Iterable[str]) -> float | None:
 # A seed is recommended by who gave it.
 _LINKED = int(Flag.LINKED | Flag.SEED)
 _KEPT = Verdict(True, True)
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class _Judged(NamedTuple):
@@ -76,7 +79,7 @@ class _Urls(Sequence[bytes]):
 
 
 class Reader:
-    """Reads responses, one at a time, on the loop. Exchanges are in the archive, not yet flushed, when it returns."""
+    """Reads responses, one at a time, on the loop. What it returns puts their exchanges into the archive."""
 
     def __init__(
         self,
@@ -109,9 +112,8 @@ class Reader:
         if exchange.status == 304 and earlier is not None and any(earlier.validators):
             self._tally.pages += 1
             self._tally.unchanged += 1
-            stored = self._archive.keep_unchanged(fetched, earlier.original, earlier.head)
-            note = self._archive.describe_page(asked.row, fetched, stored, UNCHANGED, Facts())
-            return Reaped(PageFetched(asked, 304, seconds=seconds, cookies=response.cookies), None, [note])
+            outcome = PageFetched(asked, 304, seconds=seconds, cookies=response.cookies)
+            return Reaped(outcome, keep=partial(self._keep_unchanged, asked, fetched, earlier))
         if 200 <= exchange.status < 300:
             content = content or self._contents.read(response)
             return self._success(asked, response, fetched, content, earlier.original if earlier else None)
@@ -134,15 +136,13 @@ class Reader:
                 seconds=seconds,
                 cookies=response.cookies,
             )
-        stored = self._archive.keep_page(fetched)
-        note = self._archive.describe_page(asked.row, fetched, stored, exchange.outcome, Facts(), location)
-        return Reaped(outcome, None, [note])
+        return Reaped(outcome, keep=partial(self._keep, asked, fetched, exchange.outcome, Facts(), location))
 
     def _success(
         self,
         asked: FetchPage,
         response: Response,
-        fetched: Fetched,
+        fetched: Callable[[], Fetched],
         content: Content,
         original: Original | None,
     ) -> Reaped:
@@ -170,16 +170,40 @@ class Reader:
         if not verdict.keep:
             self._tally.rejected[verdict.reason] += 1
             return Reaped(outcome, links, notes)
+        facts = facts._replace(sha1=content.sha1)
+        keep = partial(
+            self._keep, asked, fetched, exchange.outcome, facts, "", original, links=links, anchors=anchors
+        )
+        return Reaped(outcome, links, notes, keep)
+
+    def _keep(
+        self,
+        asked: FetchPage,
+        received: Callable[[], Fetched],
+        outcome: str,
+        facts: Facts,
+        location: str,
+        original: Original | None = None,
+        links: Sequence[Links] | None = None,
+        anchors: Mapping[str, str] = _NONE,
+    ) -> list[Note]:
+        phases, fetched = self._tally.phases, received()
         stored = self._archive.keep_page(fetched, original)
         phases.end("warc")
-        facts = facts._replace(sha1=content.sha1)
-        notes.append(self._archive.describe_page(asked.row, fetched, stored, exchange.outcome, facts))
+        notes = [self._archive.describe_page(asked.row, fetched, stored, outcome, facts, location)]
         if links is not None:
             outside = [url for part in links for url in part.outside]
             linking = self._archive.describe_links(asked.row, facts.links or (), outside, anchors)
             notes += [linking] if linking is not None else []
         phases.end("tables")
-        return Reaped(outcome, links, notes)
+        return notes
+
+    def _keep_unchanged(
+        self, asked: FetchPage, received: Callable[[], Fetched], earlier: Earlier
+    ) -> list[Note]:
+        fetched = received()
+        stored = self._archive.keep_unchanged(fetched, earlier.original, earlier.head)
+        return [self._archive.describe_page(asked.row, fetched, stored, UNCHANGED, Facts())]
 
     def robots(self, asked: FetchRobots, response: Response) -> Reaped:
         """How the fetch of a robots.txt ended."""
@@ -194,7 +218,7 @@ class Reader:
             note = error_note(self._clock.wall(), "robots", exchange.failure, host, asked.url)
             return Reaped(outcome, None, [note])
         location = exchange.header(b"location") if exchange.status in REDIRECTS else ""
-        note = self._archive.keep_robots(asked.origin, self._fetched(response), exchange.outcome, location)
+        fetched = self._fetched(response)
         self._tally.robots_files += 1
         if exchange.status >= 500 or exchange.status == 429:
             self._tally.robots_failed[f"http_{exchange.status}"] += 1
@@ -208,7 +232,10 @@ class Reader:
             seconds=seconds,
             cookies=response.cookies,
         )
-        return Reaped(outcome, None, [note])
+        return Reaped(
+            outcome,
+            keep=lambda: [self._archive.keep_robots(asked.origin, fetched(), exchange.outcome, location)],
+        )
 
     def _no_answer(self, asked: FetchPage, response: Response) -> Reaped:
         failure = response.exchange.failure
@@ -276,18 +303,24 @@ class Reader:
         if self._tally.classifier_errors <= _LOGGED:
             self._log(self._clock.wall(), "classifier_error", url=asked.row.url.decode(), error=error)
 
-    def _fetched(self, response: Response) -> Fetched:
+    def _fetched(self, response: Response) -> Callable[[], Fetched]:
+        """Counts an answer; gives what the archive takes, which is another copy of it, when that is wanted."""
         exchange = response.exchange
         self._tally.bytes += len(exchange.head) + len(exchange.payload)
-        seconds = sum(exchange.timing)
-        return Fetched(
-            response.url,
-            response.address,
-            response.request,
-            exchange.head + exchange.payload,
-            exchange.truncated,
-            self._clock.wall() - seconds,
-            seconds,
-            exchange.timing._asdict(),
-            exchange.repaired,
-        )
+        url, address, request, now = response.url, response.address, response.request, self._clock.wall()
+
+        def fetched() -> Fetched:
+            seconds = sum(exchange.timing)
+            return Fetched(
+                url,
+                address,
+                request,
+                exchange.head + exchange.payload,
+                exchange.truncated,
+                now - seconds,
+                seconds,
+                exchange.timing._asdict(),
+                exchange.repaired,
+            )
+
+        return fetched

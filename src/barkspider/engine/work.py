@@ -111,7 +111,7 @@ class Worker:
     def read(self, arrival: Arrival) -> Reaped | None:
         """What came of an instruction; None for a page that came when there were enough.
 
-        When it returns, the exchange is in the archive, not yet flushed, and in the tally.
+        When it returns, the exchange is in the tally; `Reaped.kept` puts it into the archive.
         """
         instruction, answer, earlier, content = arrival
         if isinstance(answer, Exception):
