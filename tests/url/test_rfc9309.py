@@ -23,6 +23,7 @@ _LINE = st.one_of(
 @given(st.lists(_LINE, max_size=12), st.sampled_from(["\n", "\r", "\r\n"]), st.lists(_PATH, max_size=3))
 @example(["User-agent: *", "Disallow: /%62"], "\n", ["b"])
 @example(["User-agent: *", "Disallow: /?a=b%2Fc"], "\n", ["?a=b/c"])
+@example(["user-agent:barkspider", "Dissallow: ", "User-agent: *", "Disallow: /"], "\n", [])
 @example(["User-agent: *", "Disallow: /", "Sitemap: x", "Allow: /a/index.html"], "\n", ["a/", "a/b"])
 def test_what_the_standard_forbids_is_forbidden(lines: list[str], end: str, paths: list[str]) -> None:
     body = end.join(["User-agent: *", *lines]).encode()

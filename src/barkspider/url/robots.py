@@ -361,7 +361,8 @@ class _Reader:
             if len(words) != 2:
                 return
             name, value = words
-        field = _FIELDS.get(name.strip().lower())
+        name = name.strip().lower()
+        field = _FIELDS.get(name)
         if field is None:
             return
         value = value.strip()
@@ -373,7 +374,8 @@ class _Reader:
         elif field == _DELAY:
             self._slow_down(value)
         else:
-            self._in_rules = True
+            # One that the standard does not know ends no list of agents: what follows may be meant for us as well.
+            self._in_rules |= bool(colon) and name in ("allow", "disallow")
             if value and self._current:
                 self._add(field == _ALLOW, value)
 
