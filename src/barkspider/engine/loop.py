@@ -39,7 +39,7 @@ from barkspider.fetch import user_agent
 _TICK = 1.0  # seconds
 # After which a harvest ends, because no socket is looked at before it is applied: answers, links, bytes of robots.txt
 # (whose rules take 90 ns a byte to read), seconds, bytes of links. One more answer takes 50 ms at worst.
-_MOST, _MOST_LINKS, _MOST_RULES, _LONGEST, _MOST_BYTES = 256, 20_000, 1 << 16, 0.02, 2 << 20
+_MOST, _MOST_LINKS, _MOST_RULES, _LONGEST, _MOST_BYTES = 256, 20_000, 1 << 16, 0.02, 1 << 19
 _Result = TypeVar("_Result")
 
 # While more instructions than these are under way, seconds for which others may join the first that has arrived: a harvest
