@@ -82,7 +82,7 @@ def test_pages_are_read_in_threads_where_there_are_cores_for_them(
 
     monkeypatch.setattr(PageReader, "read", note)
     names = [f"p{number}" for number in range(30)]
-    text = "".join(f"<a href=/{name}>{name}</a>" for name in names) + "<p>words</p>" * 2_000
+    text = "".join(f"<a href=/{name}>{name}</a>" for name in names) + "<p>words</p>" * 4_000
     pages: dict[str, Answer | str] = {"/": "".join(f"<a href=/{name}>" for name in names)}
     pages |= {f"/{name}": f"<title>{name}</title>{text}" for name in names}
     found, asked = crawled(tmp_path, pages)

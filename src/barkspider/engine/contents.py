@@ -29,10 +29,10 @@ LARGE = 1 << 19
 _HTML = frozenset(("text/html", "application/xhtml+xml"))
 # What waits for threads, as received, before no further page is asked for; a thread reads that in a second or two.
 _MOST_WAITING = 32_000_000
-# Bytes, as received: fewer are read sooner than they are handed over.
-_WORTH_A_THREAD = 16_000
+# Bytes, as received, of a page of some 100 KB: for smaller ones the loop has no less to do.
+_WORTH_A_THREAD = 32_000
 _MOST_THREADS = 3  # what needs the GIL leaves no work for more
-_AHEAD = 4  # answers that a thread has to itself: it waits for the GIL now and then, and must not run dry
+_AHEAD = 16  # answers that a thread has before it: it must not run dry while the loop reads a harvest
 
 
 class Content(NamedTuple):
