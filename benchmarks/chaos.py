@@ -1,8 +1,10 @@
-"""200 kills with SIGKILL in one crawl with the IRLbot frontier, and 40 in one with Sydney's.
+"""200 kills with SIGKILL in one crawl with the IRLbot frontier, 40 in one with Sydney's, 50 of one by four processes.
 
 Half of the kills come at a random time, the others at a random system call of a recovery, a checkpoint or a close, in
 the midst of a write (tests/engine/killed.py). The web has servers that are busy or slow, and redirects of every kind.
-After each kill the job is verified, and in the end everything is compared with the truth.
+After each kill the job is verified, and in the end everything is compared with the truth. Of several processes any is
+killed at a random time, the supervisor too (tests/parallel/killed.py); in-degrees are compared with those of a crawl that
+nobody disturbed.
 """
 
 from __future__ import annotations
@@ -15,6 +17,9 @@ from typing import Any
 from tests.engine.deadly import PHASES
 from tests.engine.killed import DEFAULTS, NONE
 from tests.engine.killed import run as kill
+from tests.parallel.killed import DEFAULTS as SEVERAL
+from tests.parallel.killed import NONE as NONE_OF_SEVERAL
+from tests.parallel.killed import run as kill_several
 
 _KILLS = {"irlbot": 200, "sydney": 40}
 _QUICK_KILLS = {"irlbot": 8, "sydney": 4}
@@ -56,7 +61,37 @@ def run(quick: bool) -> dict[str, Any]:
                 "holds": None if quick else done >= wanted,
             }
         )
+    targets += _several(quick, figures, totals)
     targets += [
         {"name": name, "value": value, "target": 0, "holds": value == 0} for name, value in totals.items()
     ]
     return {"figures": figures, "targets": targets}
+
+
+def _several(quick: bool, figures: dict[str, Any], totals: dict[str, int]) -> list[dict[str, Any]]:
+    """A crawl by several processes, undisturbed and with kills."""
+    order: dict[str, Any] = {"seed": 7, "processes": 3 if quick else 4, "pages": 150 if quick else 3_000}
+    order |= {"patience": 120.0 if quick else 1_500.0}
+    found = {}
+    for kills in (0, 3 if quick else 50):
+        with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
+            found[kills] = kill_several(SEVERAL | order | {"kills": kills}, Path(folder))
+    calm, killed = found.values()
+    for each in found.values():
+        for name in NONE_OF_SEVERAL:
+            totals[name] += each[name]
+        totals["problems_of_verify"] += len(each["problems"])
+    figures |= {
+        f"processes_{name}": killed[name]
+        for name in ("kills", "kills_of_supervisor", "truth", "requests", "examples")
+    }
+    same = killed["in_degrees"] == calm["in_degrees"]
+    return [
+        {
+            "name": "kills with several processes",
+            "value": None if quick else killed["kills"],
+            "target": 50,
+            "holds": None if quick else killed["kills"] >= 50,
+        },
+        {"name": "in-degrees are those without kills", "value": same, "target": True, "holds": same},
+    ]

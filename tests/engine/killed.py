@@ -97,7 +97,7 @@ def run(order: dict[str, Any], folder: Path) -> dict[str, Any]:
         while ended != "done":
             starts += 1
             limit, at = _plan(order, random, phases.total())
-            child = _fork(served, job, _options(served, order), at, phase, folder / "output.txt")
+            child = _fork(served, job, crawl_options(served, order), at, phase, folder / "output.txt")
             try:
                 ended = _wait(child, limit)
             except RuntimeError as error:
@@ -116,8 +116,8 @@ def run(order: dict[str, Any], folder: Path) -> dict[str, Any]:
             **{f"kills_in_{name}": count for name, count in phases.items()},
             "starts": starts,
             "truth": len(truth),
-            **_archive(job, truth, circles),
-            **_requests(served, requests, order, truth),
+            **compare_archive(job, truth, circles),
+            **compare_requests(served, requests, order, truth),
             "sent_although_known": len(again := known.sent_again(requests)),
             "again": again[:5],
             "sent_although_busy": known.disturbed(requests),
@@ -221,7 +221,7 @@ def _plan(order: dict[str, Any], random: Random, kills: int) -> tuple[float, tup
     return 2 * order["longest"], (phase, random.randint(1, _MOST_CALLS[phase]))
 
 
-def _options(served: RunningWeb, order: dict[str, Any]) -> list[str]:
+def crawl_options(served: RunningWeb, order: dict[str, Any]) -> list[str]:
     frontier, _, seen = order["frontier"].partition("-")
     return [
         *(f"{name}={value}" for name, value in served.settings().items()),
@@ -289,7 +289,7 @@ def _wait(child: int, seconds: float) -> str:
     return "killed"
 
 
-def _archive(job: Path, truth: set[str], circles: set[str]) -> dict[str, Any]:
+def compare_archive(job: Path, truth: set[str], circles: set[str]) -> dict[str, Any]:
     """Each answer once; a page may have been refused, or have led elsewhere, before it came."""
     answers = Counter[tuple[str, int | None]]()
     for path in sorted((job / "archive").glob("*.warc.gz")):
@@ -310,7 +310,7 @@ def _archive(job: Path, truth: set[str], circles: set[str]) -> dict[str, Any]:
     }
 
 
-def _requests(
+def compare_requests(
     served: RunningWeb, requests: list[Entry], order: dict[str, Any], truth: set[str]
 ) -> dict[str, Any]:
     last: dict[str, float] = {}

@@ -12,7 +12,7 @@ from barkspider.archive import Note, error_note
 from barkspider.core.batch import UrlBatch
 from barkspider.core.events import FetchRobots, PageFetched, RobotsFetched, Seeds
 from barkspider.core.load import load_settings
-from barkspider.engine import loop
+from barkspider.engine import reaping
 from barkspider.engine.harvest import Harvest, Reaped
 from barkspider.engine.job import Job
 from barkspider.engine.links import Links
@@ -28,13 +28,13 @@ def harvests(folder: Path, arrived: list[Reaped]) -> list[Harvest]:
         settings = load_settings(options=["seed=7", "memory=64MB", "archive.recent_digests=1000"])
         job = Job.create(folder / "job", settings, ["http://a.example/"], Env())
         crawl = Crawl.open(job)
-        assert len(crawl._reap().outcomes) == 1
+        assert len(crawl._reaping.reap().outcomes) == 1
         for each in arrived:
             crawl._arrived.append(each)
         found = []
         while crawl._arrived:
-            found.append(crawl._reap())
-        assert crawl._reap().outcomes == ()
+            found.append(crawl._reaping.reap())
+        assert crawl._reaping.reap().outcomes == ()
         await crawl._close()
         job.close()
         return found
@@ -43,7 +43,7 @@ def harvests(folder: Path, arrived: list[Reaped]) -> list[Harvest]:
 
 
 def test_a_harvest_ends_after_so_many_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "_MOST", 3)
+    monkeypatch.setattr(reaping, "_MOST", 3)
     seeds = [Reaped(Seeds(UrlBatch.of([b"http://a.example/%d" % number]))) for number in range(7)]
     found = harvests(tmp_path, seeds)
     assert [len(harvest.outcomes) for harvest in found] == [3, 3, 1]
@@ -53,20 +53,20 @@ def test_a_harvest_ends_after_so_many_answers(tmp_path: Path, monkeypatch: pytes
 def test_a_harvest_ends_after_so_many_bytes_of_robots_txt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loop, "_MOST_RULES", 10)
+    monkeypatch.setattr(reaping, "_MOST_RULES", 10)
     asked = FetchRobots("http://a.example", "http://a.example/robots.txt", "192.0.2.1", 1, 0)
     found = harvests(tmp_path, [Reaped(RobotsFetched(asked, 200, b"123456"))] * 5)
     assert [len(harvest.outcomes) for harvest in found] == [2, 2, 1]
 
 
 def test_a_harvest_ends_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "_LONGEST", -1.0)
+    monkeypatch.setattr(reaping, "_LONGEST", -1.0)
     seeds = [Reaped(Seeds(UrlBatch.of([b"http://a.example/%d" % number]))) for number in range(3)]
     assert [len(harvest.outcomes) for harvest in harvests(tmp_path, seeds)] == [1, 1, 1]
 
 
 def test_a_harvest_ends_after_so_many_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "_MOST_LINKS", 10)
+    monkeypatch.setattr(reaping, "_MOST_LINKS", 10)
     asked = page("http://a.example/")
     many = Links(UrlBatch.of([b"http://a.example/x"] * 6), [])
     found = harvests(tmp_path, [Reaped(PageFetched(asked, 200), [many])] * 5)
@@ -76,7 +76,7 @@ def test_a_harvest_ends_after_so_many_links(tmp_path: Path, monkeypatch: pytest.
 def test_a_harvest_ends_after_so_many_bytes_of_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = page("http://a.example/")
     many = Links(UrlBatch.of([b"http://a.example/x"] * 6), [])
-    monkeypatch.setattr(loop, "_MOST_BYTES", 2 * many.urls.packed.size())
+    monkeypatch.setattr(reaping, "_MOST_BYTES", 2 * many.urls.packed.size())
     found = harvests(tmp_path, [Reaped(PageFetched(asked, 200), [many])] * 5)
     assert [len(harvest.links) for harvest in found] == [12, 12, 6]
 

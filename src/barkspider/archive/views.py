@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +16,7 @@ from barkspider.core.errors import StorageError, UsageError
 from barkspider.storage.env import Env
 
 # What each stored table is called in SQL; two views are made from them.
+_PART = pa.field("part", pa.uint16())
 _VIEWS = {
     "pages": "stored_pages",
     "links": "links",
@@ -48,14 +49,14 @@ _PAGES = """
 """
 
 
-def ask(env: Env, folder: Path, sql: str) -> pa.Table:
-    """The answer to one SELECT over the views of an archive: pages, links, domains, robots, errors,
-    duplicates.
+def ask(env: Env, folders: Sequence[Path], sql: str) -> pa.Table:
+    """The answer to one SELECT over the views of an archive, or of those of all parts of a job: pages, links, domains,
+    robots, errors, duplicates; of parts, each row has the number of its `part`.
 
     Raises `UsageError` for SQL that is wrong or does more than read. The archive may be growing.
     """
     while True:
-        files, damaged = _files(env, folder), list[str]()
+        files, damaged = _files(env, folders), list[str]()
         try:
             with _connection(files, damaged.append) as connection:
                 statements = connection.extract_statements(sql)
@@ -63,7 +64,7 @@ def ask(env: Env, folder: Path, sql: str) -> pa.Table:
                     raise UsageError("only one SELECT can be asked; tables cannot be changed")
                 return _answer(connection, sql)
         except duckdb.Error as error:
-            if files != _files(env, folder):  # a merge has just taken one away: its rows are in another
+            if files != _files(env, folders):  # a merge has just taken one away: its rows are in another
                 continue
             why = f"cannot answer: {_first_line(error)}"
             if damaged and isinstance(error, duckdb.CatalogException):  # the view that is not there
@@ -84,17 +85,20 @@ def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
             raise
 
 
-def _files(env: Env, folder: Path) -> dict[str, list[str]]:
-    """The files of each stored table, as SQL writes them."""
+def _files(env: Env, folders: Sequence[Path]) -> dict[str, list[list[str]]]:
+    """The files of each stored table in each of the archives, as SQL writes them."""
     return {
-        name: [_quoted(str(path.absolute())) for path in open_table(env, folder, name).files()]
+        name: [
+            [_quoted(str(path.absolute())) for path in open_table(env, folder, name).files()]
+            for folder in folders
+        ]
         for name in _VIEWS
     }
 
 
 @contextmanager
 def _connection(
-    files: dict[str, list[str]], damaged: Callable[[str], object]
+    files: dict[str, list[list[str]]], damaged: Callable[[str], object]
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in memory whose views are the tables; locked, so that no query can open anything else.
 
@@ -104,25 +108,31 @@ def _connection(
         # Every view looks at the columns of all files, and so does every use of it.
         connection.execute("SET parquet_metadata_cache = true")
         for name, view in _VIEWS.items():
-            if not files[name]:
-                connection.register(view, SCHEMAS[name].empty_table())
+            schema = SCHEMAS[name] if len(files[name]) == 1 else SCHEMAS[name].append(_PART)
+            if not any(files[name]):
+                connection.register(view, schema.empty_table())
                 continue
             try:
-                connection.execute(f"CREATE VIEW {view} AS {_stored(connection, name, files[name])}")
+                rows = " UNION ALL ".join(
+                    _stored(connection, name, paths, number if len(files[name]) > 1 else None)
+                    for number, paths in enumerate(files[name])
+                    if paths
+                )
+                connection.execute(f"CREATE VIEW {view} AS {rows}")
             except duckdb.Error as error:
                 damaged(_first_line(error))
         for view, rows in (("pages", _PAGES), ("domains", _DOMAINS)):
             with suppress(duckdb.CatalogException):  # of a table that could not be read
                 connection.execute(f"CREATE VIEW {view} AS {rows}")
-        allowed = [path for paths in files.values() for path in paths]
+        allowed = [path for archives in files.values() for paths in archives for path in paths]
         connection.execute(f"SET allowed_paths = [{', '.join(allowed)}]")
         for setting in ("temp_directory = ''", "enable_external_access = false", "lock_configuration = true"):
             connection.execute(f"SET {setting}")
         yield connection
 
 
-def _stored(connection: duckdb.DuckDBPyConnection, name: str, files: list[str]) -> str:
-    """A SELECT of the columns that a table has now from files of any version.
+def _stored(connection: duckdb.DuckDBPyConnection, name: str, files: list[str], part: int | None) -> str:
+    """A SELECT of the columns that a table has now from files of any version, of a part of a job if that has any.
 
     A column that no file has is a null of its type: filters still reach the files, and so does the choice of
     columns. Those that some files have, DuckDB fills with nulls by itself.
@@ -134,6 +144,7 @@ def _stored(connection: duckdb.DuckDBPyConnection, name: str, files: list[str]) 
         f'"{column}"' if column in found else f'NULL::{kind} AS "{column}"'
         for column, kind in zip(declared.columns, declared.types, strict=True)
     ]
+    columns += [] if part is None else [f"{part}::USMALLINT AS part"]
     return f"SELECT {', '.join(columns)} FROM {source}"
 
 

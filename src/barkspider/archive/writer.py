@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
@@ -251,6 +251,16 @@ class ArchiveWriter:
         """Hand every exchange written so far to the operating system: it survives the end of this process."""
         for warc in self._warcs.values():
             warc.flush()
+
+    def syncing(self) -> Callable[[], None]:
+        """What makes every exchange so far survive a power loss; any thread may call it."""
+        syncs = [warc.syncing() for warc in self._warcs.values()]
+
+        def sync_all() -> None:
+            for sync in syncs:
+                sync()
+
+        return sync_all
 
     def write_rows(self) -> None:
         """Write all rows that wait, so that whoever reads the tables finds them."""

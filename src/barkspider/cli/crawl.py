@@ -31,6 +31,9 @@ def crawl(
     for_: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="Stop after this time, such as 90s or 1h.")
     ] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="Processes that divide the crawl, on all cores of this machine.")
+    ] = None,
     depth: Annotated[int | None, typer.Option(help="Most links from a seed; 0 means no limit.")] = None,
     allow_network: Annotated[
         list[str] | None,
@@ -52,6 +55,7 @@ def crawl(
         ("limits.time", for_),
         ("limits.pages", pages),
         ("scope.depth", depth),
+        ("parallel.processes", processes),
     ):
         if value is not None:
             options.append(f"{name}={value}")

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import uvloop
 from rich.console import Console, Group, RenderableType
@@ -24,6 +24,10 @@ from barkspider.core.settings import Settings
 from barkspider.engine import Crawl, Job, Statistics, check_hosts
 from barkspider.storage.env import Env
 
+if TYPE_CHECKING:
+    from barkspider.parallel.supervisor import Supervisor
+
+AnyCrawl: TypeAlias = "Crawl | Supervisor"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _PROGRESS = 10.0  # seconds between two lines of progress where there is no terminal to draw on
 
@@ -34,9 +38,22 @@ def run_crawl(
     """Crawl into a new job and print the summary. `seeds` are canonical URLs; `ends` says that there is nothing to
     go on with, because the web that is crawled ends too."""
 
+    if settings.parallel.processes > 1:
+        from barkspider.parallel.division import check_share, create_parts, is_one_domain
+
+        check_share(settings)
+        if is_one_domain(settings, seeds):
+            say(
+                "all seeds are of one domain, and a domain has one process: the others will be idle",
+                error=True,
+            )
+
     async def make() -> Job:
         await check_hosts(settings, seeds)
-        return Job.create(folder, settings, seeds, Env())
+        job = Job.create(folder, settings, seeds, Env())
+        if settings.parallel.processes > 1:
+            create_parts(job, seeds)
+        return job
 
     return run_job(make, as_json, title, ends)
 
@@ -74,8 +91,8 @@ async def _run(
 ) -> Statistics:
     job = await make()
     try:
-        crawl = Crawl.open(job)
-        if job.resumed:
+        crawl = _open(job)
+        if job.resumed and isinstance(crawl, Crawl):
             console.print(
                 f"going on: {crawl.replayed:,} outcomes since the last checkpoint were applied again"
             )
@@ -94,8 +111,9 @@ async def _run(
     else:
         console.print(summary(statistics, title))
         more = "" if ends else f"   Go on: barkspider resume {job.path}"
+        archive = job.archive if isinstance(crawl, Crawl) else job.path / "part-*" / "archive"
         console.print(
-            f"Archive: {job.archive}{more}",
+            f"Archive: {archive}{more}",
             soft_wrap=True,
         )
     if crawl.fault is not None:
@@ -103,7 +121,16 @@ async def _run(
     return statistics
 
 
-def _handle_signals(crawl: Crawl) -> None:
+def _open(job: Job) -> AnyCrawl:
+    """The crawl of a job, by this process or by several that it looks after."""
+    if job.settings.parallel.processes == 1:
+        return Crawl.open(job)
+    from barkspider.parallel.supervisor import Supervisor
+
+    return Supervisor(job)
+
+
+def _handle_signals(crawl: AnyCrawl) -> None:
     """The first Ctrl-C, SIGTERM or SIGHUP stops cleanly, a second one at once."""
     asked = 0
 
@@ -120,7 +147,7 @@ def _handle_signals(crawl: Crawl) -> None:
         asyncio.get_running_loop().add_signal_handler(number, handle)
 
 
-async def _watch(crawl: Crawl, running: asyncio.Task[Statistics], title: str, console: Console) -> None:
+async def _watch(crawl: AnyCrawl, running: asyncio.Task[Statistics], title: str, console: Console) -> None:
     recent: deque[tuple[float, int]] = deque(maxlen=9)  # two seconds and a quarter
     with Live(console=console, refresh_per_second=4, transient=True) as live:
         while not running.done():
@@ -132,7 +159,7 @@ async def _watch(crawl: Crawl, running: asyncio.Task[Statistics], title: str, co
             await asyncio.wait([running], timeout=0.25)
 
 
-async def _tell(crawl: Crawl, running: asyncio.Task[Statistics]) -> None:
+async def _tell(crawl: AnyCrawl, running: asyncio.Task[Statistics]) -> None:
     """A line now and then, apart from the summary: for a log, or whoever looks at one."""
     while not (await asyncio.wait([running], timeout=_PROGRESS))[0]:
         say(progress(crawl.statistics(), crawl.state()), error=True)

@@ -4,8 +4,9 @@ The frontier is a machine without I/O: `step(now, outcomes)` returns instruction
 it wants to be called again. Each instruction is answered by exactly one outcome:
 
     ResolveHost ─► HostResolved      FetchRobots ─► RobotsFetched      FetchPage ─► PageFetched
+    Seal ─► Sealed                   or, where another process has the turn at the server, Denied
 
-`Seeds` is the one event that answers nothing.
+`Rest` is the one instruction that nothing answers. `Seeds`, `Received`, `Granted` and `Ranked` are events that answer nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from barkspider.core.records import UrlRow
 
-if TYPE_CHECKING:  # it loads kernels, which whoever only counts does not need
+if TYPE_CHECKING:  # they load kernels, which whoever only counts does not need
+    import numpy as np
+    import numpy.typing as npt
+
     from barkspider.core.batch import UrlBatch
 
 
@@ -51,7 +55,24 @@ class FetchPage:
     trail: Trail = ()
 
 
-Instruction = ResolveHost | FetchRobots | FetchPage
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Let what was collected for another process be its batch of this number; see `frontier.exchange`."""
+
+    to: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A request to a server has ended, and nobody may send it another one for so many seconds."""
+
+    address: str
+    seconds: float
+
+
+Request = ResolveHost | FetchRobots | FetchPage  # what the network is asked for
+Instruction = Request | Seal | Rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +141,52 @@ class PageFetched:
 
 
 @dataclass(frozen=True, slots=True)
+class Denied:
+    """Nothing was sent: another process has the turn at this server, which may be free after so many seconds."""
+
+    asked: FetchRobots | FetchPage
+    wait: float
+
+
+@dataclass(frozen=True, slots=True)
 class Seeds:
     """URLs given by the user."""
 
     batch: UrlBatch
 
 
-Outcome = HostResolved | RobotsFetched | PageFetched | Seeds
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """The place in the journal at which a batch ends: all that was found before is in it."""
+
+    asked: Seal
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A batch of another process has arrived; the checksum is that of its file."""
+
+    sender: int
+    number: int
+    checksum: int
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """How many pages this process may fetch in all, of those that the whole crawl may; None for any number."""
+
+    pages: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """How many domains of other processes have which in-degree, as far as these have told; the newest counts."""
+
+    degrees: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+
+
+Outcome = HostResolved | RobotsFetched | PageFetched | Denied | Seeds | Sealed | Received | Granted | Ranked
 
 
 @dataclass(slots=True)

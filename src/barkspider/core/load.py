@@ -128,6 +128,10 @@ _CHANGEABLE = (
     "page",
     "disk",
     "checkpoint",
+    "parallel.batch",
+    "parallel.interval",
+    "parallel.outbox",
+    "parallel.watchdog",
 )
 
 
@@ -147,7 +151,7 @@ def change_settings(settings: Settings, options: Iterable[str]) -> Settings:
         if not equals:
             raise SettingsError(f"--set {option!r} has no value; write it like politeness.host_delay=5s")
         changed = replace(settings, {name: _Text(text.strip())})
-        if name.partition(".")[0] not in _CHANGEABLE and changed != settings:
+        if not {name, name.partition(".")[0]} & {*_CHANGEABLE} and changed != settings:
             raise SettingsError(f"{name} cannot be changed in a job that has begun")
         settings = changed
     return settings

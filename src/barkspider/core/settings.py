@@ -446,6 +446,28 @@ class Archive:
 
 
 @dataclass(frozen=True, slots=True)
+class Parallel:
+    """Several processes that divide a crawl among them, by pay-level domain."""
+
+    processes: int = _setting(1, "Processes that divide the crawl", low=1, high=4096)
+    part: int = _setting(0, "Which of them this is: set by `crawl --processes`", low=0, high=4095)
+    mode: str = _setting(
+        "exchange",
+        "What becomes of links to pages of another process: they are sent to it (exchange) or dropped (firewall)",
+        choices=("exchange", "firewall"),
+    )
+    batch: int = _setting(1_000, "Pages after which a process sends what it found for others", low=1)
+    interval: float = _duration("10s", "Longest time that this waits to be sent", low=0.01)
+    outbox: int = _size(
+        "1GB",
+        "Disk space for what others have not taken in yet; beyond it nothing is fetched until they have",
+    )
+    watchdog: float = _duration(
+        "5m", "A process that has work and does nothing for so long is started anew", low=1.0
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Everything a crawl is told. Frozen; made by `barkspider.core.load.load_settings`.
 
@@ -493,3 +515,4 @@ class Settings:
     budget: Budget = field(default_factory=Budget)
     page: Page = field(default_factory=Page)
     archive: Archive = field(default_factory=Archive)
+    parallel: Parallel = field(default_factory=Parallel)

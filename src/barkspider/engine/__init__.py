@@ -2,11 +2,11 @@
 
     job ─► recovery: parts of a crawl ─► loop ─► work: fetch ─► reading ─► harvest ─► ledger ─► frontier, tables
 
-`loop` runs a crawl and `work` does what its frontier says; `arrivals` tells what is read next, `contents` reads responses, large ones in a thread, `reading` and
+`loop` runs a crawl and `work` does what its frontier says; `arrivals` tells what is read next, `reaping` makes harvests of it, `contents` reads responses, large ones in a thread, `reading` and
 `links` turn them into what a `harvest` takes in, `outcomes` are its rows in the journal. `ledger` makes the crawl survive with a journal of harvests and checkpoints;
 `checkpointer` says when these are made, `checkpoint` what they hold, `recovery` is the way back from them; `cookies` are kept
 with them. `job` is the folder on disk, `folder` how it is told from others and `trust` whose settings it has, `control` how a crawl is spoken to,
-`statistics` what people see, `phases` where CPU goes, `watch` what holds the loop, `reach` whom it could not reach, `preflight` what is done before anything starts, `spare` how files come before connections, `blocking` all of it in one call.
+`neighbours` how it stands with other processes of the same crawl, `statistics` what people see, `phases` where CPU goes, `watch` what holds the loop, `reach` whom it could not reach, `preflight` what is done before anything starts, `spare` how files come before connections, `blocking` all of it in one call.
 
 Jobs that no crawl runs on: `stored` reads one back, `verify` checks it, `adding` gives it URLs, `recrawl` its old pages to
 fetch again, `earlier` finds what is stored of these, `redirecting` the domains that only lead elsewhere. `explain` is one

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from barkspider.core.batch import UrlBatch
 from barkspider.core.events import Seeds
+from barkspider.engine.folder import DIVISION, part_folders
 from barkspider.engine.harvest import Harvest
 from barkspider.engine.job import Job
 from barkspider.engine.ledger import Ledger
@@ -20,12 +21,15 @@ def add_to_stopped(
     folder: Path, seeds: Sequence[str], again: Collection[str] = (), *, trust: bool = False
 ) -> None:
     """Give further seeds, canonical URLs, to a job; `resume` begins with them. Those in `again` are known to it."""
-    job = Job.open(folder, Env(), trust=trust)
-    try:
-        job.add_seeds(seeds)
-        write_seeds(job, lambda links: [links.more_seeds(seeds, again)])
-    finally:
-        job.close()
+    # Every part of a job is given all of them: for its scope, and to take those that are its own.
+    for path in dict.fromkeys((folder, *part_folders(folder))):
+        job = Job.open(path, Env(), trust=trust)
+        try:
+            job.add_seeds(seeds)
+            if not (path / DIVISION).is_file():
+                write_seeds(job, lambda links: [links.more_seeds(seeds, again)])
+        finally:
+            job.close()
 
 
 def write_seeds(job: Job, make: Callable[[LinkMaker], Iterable[UrlBatch]]) -> None:

@@ -31,6 +31,7 @@ class Checkpointer:
         self._next = clock.monotonic() + interval
         self._writing: asyncio.Task[None] | None = None
         self._held = self._since = 0.0
+        self.told: Callable[[], None] = lambda: None  # what else is to be done when a checkpoint is safe
 
     def turn(self) -> None:
         """Between two steps: begin with a checkpoint when it is time, end it when all is written."""
@@ -71,6 +72,7 @@ class Checkpointer:
         """All of it is written, which took so long; `held` is for how long nothing else could be done."""
         start = self._clock.monotonic()
         self._ledger.end()
+        self.told()
         self._log(
             "checkpoint",
             seconds=round(held + self._clock.monotonic() - start, 3),

@@ -18,7 +18,7 @@ import socket
 import stat
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,13 @@ from typing import Any
 from barkspider.core.errors import BarkspiderError, JobError
 from barkspider.engine.folder import SOCKET
 
-COMMANDS = ("status", "pause", "go_on", "stop", "add", "write_tables")
+COMMANDS = ("status", "pause", "go_on", "stop", "add", "write_tables", "grant", "end")
 LONGEST = 1 << 20  # bytes of a line: thousands of URLs
 _CLIENTS = 16  # at once: people and their scripts
 _TIMEOUT = 10.0  # seconds for a line and for its answer: a merge may hold up the loop for some of them
 _CREDENTIALS = struct.Struct("3i")  # process, user, group
 
-Answer = Callable[[str, dict[str, Any]], dict[str, Any]]
+Answer = Callable[[str, dict[str, Any]], dict[str, Any] | Awaitable[dict[str, Any]]]
 
 
 class Control:
@@ -127,7 +127,8 @@ class Control:
         if command not in COMMANDS or not isinstance(details, dict):
             return {"error": f"no command {str(command)[:50]!r}; there are {', '.join(COMMANDS)}"}, True
         try:
-            return self._answer(command, details), True
+            answer = self._answer(command, details)
+            return (answer if isinstance(answer, dict) else await answer), True
         except BarkspiderError as error:
             return {"error": str(error)}, True
         except Exception as error:  # a question must not end the crawl

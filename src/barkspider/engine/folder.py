@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 from barkspider.core.errors import JobError
 
 SETTINGS, SOCKET, LOG = "settings.toml", "control.sock", "log.jsonl"
+DIVISION = "job.toml"  # in a job of several processes: how these divide it
+_PART = re.compile(r"part-\d{4}", re.ASCII)
 _LINE = 1 << 20  # bytes of an event; the largest has statistics, a few kilobytes
 
 
@@ -37,6 +40,17 @@ def check_job(path: Path) -> None:
             raise JobError(f"cannot look into {error.filename}: {error.strerror}") from error
 
 
+def part_folders(job: Path) -> list[Path]:
+    """The folders of the parts of a job that several processes crawl; the job itself, if it is one's.
+
+    >>> part_folders(Path("jobs/example"))
+    [PosixPath('jobs/example')]
+    """
+    if not (job / DIVISION).is_file():
+        return [job]
+    return sorted(path for path in job.iterdir() if _PART.fullmatch(path.name) and path.is_dir())
+
+
 def events(path: Path) -> Iterator[dict[str, Any]]:
     """The events in the log of a job; lines that a killed crawl did not finish, or others wrote, are left out."""
     try:
@@ -59,5 +73,6 @@ def _check_other(job: Path, entry: os.DirEntry[str]) -> None:
         raise JobError(
             f"{entry.path} is a link, which may lead anywhere: put what it stands for in its place, if you trust it"
         )
-    if Path(entry.path) != job / SOCKET:
+    place = Path(entry.path).relative_to(job).parts
+    if place[-1] != SOCKET or len(place) > 2 or not all(map(_PART.fullmatch, place[:-1])):
         raise JobError(f"{entry.path} is neither a file nor a folder; a job has none such: remove it")

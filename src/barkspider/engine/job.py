@@ -20,7 +20,7 @@ from barkspider.storage.calls import FolderLock
 from barkspider.storage.env import Env
 from barkspider.url import split
 
-_LOCK, SEEDS = "job.lock", "seeds.txt"
+LOCK, SEEDS = "job.lock", "seeds.txt"
 _UNFINISHED = {
     SEEDS,
     f"{SEEDS}.new",
@@ -52,7 +52,6 @@ class Job:
         self.resumed = resumed
         self._log = env.append(path / LOG)
         self.archive = path / "archive"
-        env.make_folder(self.archive)  # a job may have been killed before it had one
 
     @classmethod
     def create(cls, path: Path, settings: Settings, seeds: Sequence[str], env: Env) -> Job:
@@ -64,12 +63,12 @@ class Job:
         if path.exists() and not path.is_dir():
             raise JobError(f"{path} is a file; name a folder for the job with --job")
         env.make_folder(path)
-        begun = _LOCK in env.list(path)
+        begun = LOCK in env.list(path)
         lock = _locked(path, env)
-        others = {*env.list(path)} - {_LOCK}
+        others = {*env.list(path)} - {LOCK}
         if others - (_UNFINISHED if begun else set()):
             if not begun:  # or it would look as if a job had been begun here
-                env.remove(path / _LOCK)
+                env.remove(path / LOCK)
             lock.release()
             if SETTINGS in others:
                 raise JobError(
@@ -132,7 +131,7 @@ def hold(path: Path) -> Iterator[None]:
     """Keep others away from a job that is looked at and not changed: one may have no right to change it."""
     env = Env()
     check_job(path)
-    if _LOCK not in env.list(path):  # a copy without it: nobody crawls there
+    if LOCK not in env.list(path):  # a copy without it: nobody crawls there
         yield
         return
     lock = _locked(path, env, make=False)
@@ -159,7 +158,7 @@ def read_seeds(env: Env, path: Path) -> list[str]:
 
 
 def _locked(path: Path, env: Env, *, make: bool = True) -> FolderLock:
-    lock = env.lock(path / _LOCK, make=make)
+    lock = env.lock(path / LOCK, make=make)
     if lock is None:
         raise JobError(f"{path} is in use by another barkspider; wait for it, or choose another --job")
     return lock

@@ -93,6 +93,10 @@ class Ledger:
         self.tally = harvest.tally
         self._journal.flush()
 
+    def syncing(self) -> Callable[[], None]:
+        """What makes all that was written so far survive a power loss; any thread may call it."""
+        return self._journal.syncing()
+
     def commit(self, seconds: float, extended: list[str]) -> None:
         """A checkpoint, as a whole; see `begin`."""
         self.begin(seconds, extended)()

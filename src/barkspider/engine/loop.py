@@ -13,35 +13,30 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, Self, cast
 
 from barkspider.core.allotment import fit_memory
 from barkspider.core.clock import Clock, SystemClock
 from barkspider.core.errors import ShortMemoryError, StorageError, is_shortage
-from barkspider.core.events import Instruction, PageFetched, RobotsFetched, Seeds
+from barkspider.core.events import Granted, Instruction, Request, Seeds
 from barkspider.core.units import format_size
-from barkspider.engine.arrivals import Arrivals
 from barkspider.engine.checkpointer import Checkpointer
 from barkspider.engine.control import Control
-from barkspider.engine.harvest import Harvest, Reaped
+from barkspider.engine.harvest import Reaped
 from barkspider.engine.job import Job
+from barkspider.engine.neighbours import Correspondence, Neighbours
 from barkspider.engine.preflight import canonical_seeds, fit_open_files
 from barkspider.engine.reach import Reach
+from barkspider.engine.reaping import Reaping
 from barkspider.engine.recovery import Parts, open_parts
 from barkspider.engine.statistics import Statistics
 from barkspider.engine.watch import Watch
-from barkspider.engine.work import Arrival, internal_error
+from barkspider.engine.work import Arrival
 from barkspider.fetch import user_agent
 
 _TICK = 1.0  # seconds
-# After which a harvest ends, because no socket is looked at before it is applied: answers, links, bytes of robots.txt
-# (whose rules take 90 ns a byte to read), seconds, bytes of links. One more answer takes 50 ms at worst.
-_MOST, _MOST_LINKS, _MOST_RULES, _LONGEST, _MOST_BYTES = 256, 20_000, 1 << 16, 0.02, 1 << 19
-_Result = TypeVar("_Result")
-
 # While more instructions than these are under way, seconds for which others may join the first that has arrived: a harvest
 # costs as much as some pages, and a crawl of small pages takes a tenth less CPU for it.
 _MANY, _GATHERING = 16, 0.004
@@ -61,17 +56,18 @@ class Crawl:
         self._archive, self._worker, self._frontier = parts.archive, parts.worker, parts.frontier
         self.replayed = parts.replayed  # outcomes since the last checkpoint
         self.fault: StorageError | ShortMemoryError | None = None  # what ended the crawl, if it was no wish
-        self._asked = deque[Instruction]()  # filled by `_loop`, emptied there while there is room
-        self._arrived = Arrivals()  # filled by `_arrive` and `_take`, emptied by `_reap`
+        self._others: Correspondence | None = None
+        self._asked = deque[Request]()  # filled by `_loop`, emptied there while there is room
         self._news = asyncio.Event()
         self._under_way = 0  # instructions that were begun and have not arrived
         self._given_up = False  # whether what arrives comes too late
         self._stopped_by = ""
-        self._closing = False
         self._pauses: set[str] = set()  # why nothing is given out
         self._reach = Reach(self._links.seed_hosts() if self._job.resumed else ())
         self._started = self._clock.monotonic()
         self._watch = Watch(self._log)
+        self._reaping = Reaping(parts, self._watch, self._reach, self._read_aside, self._log_error)
+        self._arrived = self._reaping.arrived  # filled by `_arrive` and `_take_in`
         self._checkpointer = Checkpointer(
             self._ledger,
             self._clock,
@@ -82,16 +78,28 @@ class Crawl:
         )
 
     @classmethod
-    def open(cls, job: Job, clock: Clock | None = None) -> Self:
-        """Recovers a job that was killed, which takes a moment for each minute since its last checkpoint."""
+    def open(cls, job: Job, clock: Clock | None = None, neighbours: Neighbours | None = None) -> Self:
+        """Recovers a job that was killed, which takes a moment for each minute since its last checkpoint.
+
+        `neighbours` are the other processes with which it divides a crawl."""
         fetch, fitted = job.settings.fetch, fit_open_files(job.settings)
         job.settings = fit_memory(fitted)
         crawl = cls(open_parts(job, clock or SystemClock()))
+        if neighbours is not None:
+            crawl._others = Correspondence(
+                neighbours,
+                crawl._frontier,
+                crawl._ledger,
+                crawl._archive,
+                crawl._take_in,
+                crawl._links.extend,
+            )
+            crawl._checkpointer.told = crawl._others.committed
         if fetch != fitted.fetch:
             fetch = fitted.fetch
             crawl._log("few_open_files", in_flight=fetch.in_flight, idle_connections=fetch.idle_connections)
         if crawl._ledger.is_new:
-            crawl._take(Seeds(crawl._links.seeds()))
+            crawl._take_in(Reaped(Seeds(crawl._links.seeds())))
         elif crawl.replayed:
             crawl._ledger.commit(crawl._seconds(), crawl._links.extended)
         return crawl
@@ -107,6 +115,8 @@ class Crawl:
         await control.start()
         self._watch.start()
         self._tick()
+        if self._others is not None:
+            self._others.start()
         loop.set_exception_handler(self._on_exception)
         try:
             await self._loop()
@@ -145,7 +155,7 @@ class Crawl:
         """Take further seeds, of which those in `again` are fetched though they are known; how many there are."""
         seeds = canonical_seeds(self._job.settings, ((url, "") for url in urls))
         self._job.add_seeds(seeds)
-        self._take(Seeds(self._links.more_seeds(seeds, frozenset(again))))
+        self._take_in(Reaped(Seeds(self._links.more_seeds(seeds, frozenset(again)))))
         return len(seeds)
 
     def statistics(self) -> Statistics:
@@ -176,7 +186,21 @@ class Crawl:
         elif command == "write_tables":
             self._archive.write_rows()
             return {}
+        elif command == "grant":
+            pages = details["pages"]  # what is fetched and under way cannot be taken back
+            granted = None if pages is None else max(int(pages), self._frontier.least_grant)
+            self._take_in(Reaped(Granted(granted)))
+        elif command == "end" and self._others is not None:
+            self._others.ended = True
+            self._news.set()
+        if self._others is not None:
+            about = {"is_idle": self._is_idle(), "start": self._started, "granted": self._frontier.granted}
+            about |= self._others.state()
+            return {"state": self.state(), "others": about, **self.statistics().as_dict()}
         return {"state": self.state(), **self.statistics().as_dict(), **self._frontier.traffic()}
+
+    def _is_idle(self) -> bool:
+        return self._frontier.is_idle() and not self._under_way and not self._arrived
 
     # ── the loop ───────────────────────────────────────────────────────────────────────────────
 
@@ -185,12 +209,12 @@ class Crawl:
         self._phases.end("open")
         while True:
             instructions, wake = self._bring_in()
-            self._asked.extend(instructions)
+            self._asked.extend(self._requests(instructions))
             while self._asked and self._worker.has_room and not self._stopped_by:
                 self._begin(self._asked.popleft())
             if 0 < limits.bytes <= self._tally.bytes:
                 self.stop("bytes")
-            if self._frontier.finished() or (self._stopped_by and not self._under_way):
+            if self._is_over() or (self._stopped_by and not self._under_way):
                 enough = 0 < limits.pages <= self._frontier.counters.pages
                 self._stopped_by = self._stopped_by or ("pages" if enough else "done")
                 return
@@ -202,9 +226,21 @@ class Crawl:
             self._phases.end("checkpoint")
             await self._wait(wake)
 
+    def _is_over(self) -> bool:
+        """Whether nothing is left; while there are others, they say whether anything may still come from them."""
+        return (
+            self._frontier.finished() and (self._others is None or self._others.ended) and not self._arrived
+        )
+
+    def _requests(self, instructions: Sequence[Instruction]) -> Sequence[Request]:
+        """What is to be asked of the network; the rest is about other processes."""
+        if self._others is None:
+            return cast(Sequence[Request], instructions)  # a crawl of one process has no others
+        return self._others.sift(instructions)
+
     def _nobody_answers(self) -> bool:
         """Whether no byte has ever come in and what is left are retries: they would show the same for minutes."""
-        busy = self._under_way or self._arrived or self._asked
+        busy = self._under_way or self._arrived or self._asked or self._others is not None
         return not self._tally.bytes and not busy and self._reach.all_tried()
 
     def _bring_in(self) -> tuple[list[Instruction], float]:
@@ -213,7 +249,7 @@ class Crawl:
         It is applied after it is safe from the end of this process: first the archive, then the journal.
         """
         self._phases.end("sockets")
-        harvest = self._reap()
+        harvest = self._reaping.reap()
         self._phases.end("harvest")
         if harvest.is_news:
             self._archive.flush()
@@ -225,60 +261,6 @@ class Crawl:
         done = self._frontier.step(self._steady.now(), harvest.outcomes)
         self._phases.end("frontier")
         return done
-
-    def _reap(self) -> Harvest:
-        if not self._arrived:
-            return Harvest(self._steady.now(), ())
-        reaped, links, rules, size = list[Reaped](), 0, 0, 0
-        until = (now := self._clock.monotonic()) + _LONGEST
-        while self._arrived and len(reaped) < _MOST:
-            each = self._read(self._arrived.popleft())
-            if each is not None:
-                reaped.append(each)
-                links += sum(len(part.urls) for part in each.links or ())
-                size += sum(part.urls.packed.size() for part in each.links or ())
-                rules += len(each.outcome.body) if isinstance(each.outcome, RobotsFetched) else 0
-            before, now = now, self._clock.monotonic()
-            self._arrived.charge(now - before)
-            if now > until or links >= _MOST_LINKS or rules >= _MOST_RULES or size >= _MOST_BYTES:
-                break
-        self._phases.end("read")
-        reaped = [each if each.keep is None else self._keep(each) for each in reaped]
-        self._watch.doing = None
-        self._reach.take(reaped)
-        places, tally = self._archive.places(), self._tally.save()
-        return Harvest.of(self._steady.now(), reaped, self._links, places, tally)
-
-    def _read(self, arrival: Arrival | Reaped) -> Reaped | None:
-        """What came of an instruction; whatever happens, there is one outcome, unless there are pages enough, or it
-        comes later, from a thread in which pages are read."""
-        if isinstance(arrival, Reaped):
-            return arrival
-        return self._try(arrival.instruction, partial(self._read_answer, arrival))
-
-    def _read_answer(self, arrival: Arrival) -> Reaped | None:
-        if not self._closing and self._worker.pays_aside(arrival):
-            self._under_way += 1
-            self._worker.read_aside(arrival, self._arrive)
-            return None
-        return self._worker.read(arrival)
-
-    def _keep(self, reaped: Reaped) -> Reaped:
-        assert isinstance(reaped.outcome, PageFetched | RobotsFetched)
-        return self._try(reaped.outcome.asked, reaped.kept)
-
-    def _try(self, instruction: Instruction, work: Callable[[], _Result]) -> _Result | Reaped:
-        """What the work gives, or that it failed."""
-        self._watch.doing = instruction
-        try:
-            return work()
-        except StorageError:
-            raise
-        except Exception as error:  # one bad page must not end the crawl; the log keeps what happened
-            if is_shortage(error):
-                raise
-            self._log_error(instruction)
-            return Reaped(internal_error(instruction))
 
     def _seconds(self) -> float:
         """How long this crawl has run, with its earlier runs."""
@@ -345,13 +327,17 @@ class Crawl:
         else:
             loop.default_exception_handler(context)
 
-    def _begin(self, instruction: Instruction) -> None:
+    def _begin(self, instruction: Request) -> None:
         """Have done what an instruction asks for; whatever happens, something arrives."""
         self._under_way += 1
         try:
             self._worker.begin(instruction, self._arrive)
         except Exception as error:
             self._arrive(Arrival(instruction, error))
+
+    def _read_aside(self, arrival: Arrival) -> None:
+        self._under_way += 1
+        self._worker.read_aside(arrival, self._arrive)
 
     def _arrive(self, arrival: Arrival) -> None:
         if self._given_up:
@@ -360,14 +346,17 @@ class Crawl:
         self._arrived.append(arrival)
         self._news.set()
 
-    def _take(self, seeds: Seeds) -> None:
-        self._arrived.append(Reaped(seeds))
+    def _take_in(self, reaped: Reaped) -> None:
+        """Let something be part of the next harvest."""
+        self._arrived.append(reaped)
         self._news.set()
 
     async def _close(self) -> None:
         self.abort()
         try:
             await self._checkpointer.close()
+            if self._others is not None:
+                await self._others.close()
         except Exception as error:
             self._fail(error)
         checkpoint = (self._bring_in_rest, self._checkpointer.commit)
@@ -388,7 +377,7 @@ class Crawl:
 
     def _bring_in_rest(self) -> None:
         """Apply what came in after the last step; what was given up is in flight, and will be sent again."""
-        self._closing = True
+        self._reaping.closing = True
         self._frontier.hold()
         while self._arrived:
             self._bring_in()
@@ -400,7 +389,7 @@ class Crawl:
         except StorageError:
             return {}
 
-    def _log_error(self, instruction: Instruction) -> None:
+    def _log_error(self, instruction: Request) -> None:
         self._log("internal_error", instruction=repr(instruction), trace=traceback.format_exc())
 
     def _log(self, event: str, **details: Any) -> None:

@@ -10,23 +10,29 @@ import pyarrow as pa
 from barkspider.archive import as_batch
 from barkspider.core.batch import UrlBatch
 from barkspider.core.events import (
+    Denied,
     FetchPage,
     FetchRobots,
+    Granted,
     HostResolved,
     Outcome,
     PageFetched,
+    Ranked,
+    Received,
     Redirect,
     RobotsFetched,
+    Seal,
+    Sealed,
     Seeds,
 )
 from barkspider.core.records import pack_row, unpack_row
 
-Kept = PageFetched | RobotsFetched | Seeds
+Kept = PageFetched | RobotsFetched | Seeds | Sealed | Received | Granted
 
 # One row for each outcome; `kind` says which columns count. What a later version adds is null for older ones.
 SCHEMA = pa.schema(
     [
-        ("kind", pa.string()),  # page, robots, seeds
+        ("kind", pa.string()),  # page, robots, seeds, sealed, received, granted
         ("status", pa.uint16()),
         ("seconds", pa.float64()),
         ("retry_after", pa.float64()),
@@ -51,15 +57,24 @@ SCHEMA = pa.schema(
         ("max_age", pa.float64()),
         # of seeds
         ("batch", pa.binary()),
+        # of a batch for another process, or from one; and of a grant
+        ("process", pa.uint16()),
+        ("number", pa.uint32()),
+        ("checksum", pa.uint64()),
+        ("pages", pa.uint64()),
     ]
 )
 _KIND = pa.struct(list(SCHEMA))
-_NO_ROBOTS, _NO_PAGE = (None,) * 7, (None,) * 8  # the columns of the other kind
+# The columns of other kinds.
+_NO_ROBOTS, _NO_PAGE, _NO_EVENT = (None,) * 7, (None,) * 8, (None,) * 5
+_NO_ANSWER = (None,) * (len(SCHEMA) - 1 - len(_NO_EVENT))
 
 
 def is_kept(outcome: Outcome) -> bool:
     """Whether an outcome goes into the journal: a name can be looked up again, and so can what was never answered."""
-    return not isinstance(outcome, HostResolved) and (isinstance(outcome, Seeds) or not outcome.stale)
+    if isinstance(outcome, PageFetched | RobotsFetched):
+        return not outcome.stale
+    return not isinstance(outcome, HostResolved | Denied | Ranked)
 
 
 def as_rows(outcomes: Sequence[Outcome]) -> pa.RecordBatch:
@@ -86,8 +101,14 @@ def _row(outcome: Outcome) -> tuple[Any, ...]:
         return _page(outcome)
     if isinstance(outcome, RobotsFetched):
         return _robots(outcome)
+    if isinstance(outcome, Sealed):
+        return ("sealed", *_NO_ANSWER, None, outcome.asked.to, outcome.asked.number, None, None)
+    if isinstance(outcome, Received):
+        return ("received", *_NO_ANSWER, None, outcome.sender, outcome.number, outcome.checksum, None)
+    if isinstance(outcome, Granted):
+        return ("granted", *_NO_ANSWER, None, None, None, None, outcome.pages)
     assert isinstance(outcome, Seeds)
-    return ("seeds", *(None,) * (len(SCHEMA) - 2), outcome.batch.encode())
+    return ("seeds", *_NO_ANSWER, outcome.batch.encode(), None, None, None, None)
 
 
 def _page(outcome: PageFetched) -> tuple[Any, ...]:
@@ -108,7 +129,7 @@ def _page(outcome: PageFetched) -> tuple[Any, ...]:
         outcome.digest,
         None if links is None else len(links),
         *_NO_ROBOTS,
-        None,
+        *_NO_EVENT,
     )
 
 
@@ -144,7 +165,7 @@ def _robots(outcome: RobotsFetched) -> tuple[Any, ...]:
         outcome.body,
         outcome.redirect,
         outcome.max_age,
-        None,
+        *_NO_EVENT,
     )
 
 
@@ -165,8 +186,23 @@ def _read_seeds(row: dict[str, Any], links: UrlBatch) -> Seeds:  # noqa: ARG001
     return Seeds(UrlBatch.decode(row["batch"]))
 
 
+def _read_sealed(row: dict[str, Any], links: UrlBatch) -> Sealed:  # noqa: ARG001
+    return Sealed(Seal(row["process"], row["number"]))
+
+
+def _read_received(row: dict[str, Any], links: UrlBatch) -> Received:  # noqa: ARG001
+    return Received(row["process"], row["number"], row["checksum"])
+
+
+def _read_granted(row: dict[str, Any], links: UrlBatch) -> Granted:  # noqa: ARG001
+    return Granted(row["pages"])
+
+
 _READ: dict[str, Callable[[dict[str, Any], UrlBatch], Kept]] = {
     "page": _read_page,
     "robots": _read_robots,
     "seeds": _read_seeds,
+    "sealed": _read_sealed,
+    "received": _read_received,
+    "granted": _read_granted,
 }

@@ -35,10 +35,8 @@ class Reach:
                 self._untried.update(outcome.batch.host_key.tolist())
             elif isinstance(outcome, PageFetched):
                 self._untried.discard(outcome.asked.row.host_key)
-            else:
-                assert isinstance(outcome, HostResolved | RobotsFetched)
-                if not isinstance(outcome, HostResolved) or outcome.error:
-                    self._untried.discard(outcome.asked.host_key)
+            elif isinstance(outcome, RobotsFetched) or (isinstance(outcome, HostResolved) and outcome.error):
+                self._untried.discard(outcome.asked.host_key)
             good = isinstance(outcome, PageFetched) and not outcome.failure
             for note in notes:
                 why = note.value("outcome") if note.table == "errors" else ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from barkspider.archive import ArchiveWriter
 from barkspider.core.clock import Clock, SteadyClock
-from barkspider.core.events import Frontier, PageFetched
+from barkspider.core.events import PageFetched, Received
 from barkspider.core.records import Flag
 from barkspider.engine.cookies import KeptCookies
 from barkspider.engine.harvest import Harvest
@@ -21,7 +21,8 @@ from barkspider.engine.links import LinkMaker
 from barkspider.engine.statistics import Tally
 from barkspider.engine.work import Worker
 from barkspider.fetch import user_agent
-from barkspider.frontier import open_frontier
+from barkspider.frontier import Driver, open_frontier
+from barkspider.frontier.exchange import batch_name, inbox, scope_of
 from barkspider.storage.store.manifest import restoring
 
 
@@ -37,7 +38,7 @@ class Parts:
     links: LinkMaker
     archive: ArchiveWriter
     worker: Worker
-    frontier: Frontier
+    frontier: Driver
     replayed: int
 
 
@@ -49,6 +50,7 @@ def open_parts(job: Job, clock: Clock) -> Parts:
 
 def _open_parts(job: Job, clock: Clock) -> Parts:
     settings, tally, steady = job.settings, Tally(), SteadyClock(clock)
+    job.env.make_folder(job.archive)
     ledger = Ledger(job.env, job.path)
     links = LinkMaker(settings, job.seeds(), clock.wall, tally.out_of_scope)
     info = {
@@ -64,7 +66,7 @@ def _open_parts(job: Job, clock: Clock) -> Parts:
         links.extend(url)
     replayed = 0
     for harvest in ledger.harvests():
-        _extend_scope(links, harvest)
+        _extend_scope(job, links, harvest)
         cookies.replay(harvest)
         archive.add(harvest.batches, harvest.links)
         frontier.replay(harvest.time, harvest.outcomes)
@@ -77,9 +79,13 @@ def _open_parts(job: Job, clock: Clock) -> Parts:
     return Parts(job, clock, steady, tally, ledger, links, archive, worker, frontier, replayed)
 
 
-def _extend_scope(links: LinkMaker, harvest: Harvest) -> None:
-    """What seeds redirect to is in scope, as it was when they did."""
+def _extend_scope(job: Job, links: LinkMaker, harvest: Harvest) -> None:
+    """What seeds redirect to is in scope, as it was when they did, or when another process told of it."""
     for outcome in harvest.outcomes:
+        if isinstance(outcome, Received):
+            path = inbox(job.path, job.settings.parallel.part) / batch_name(outcome.sender, outcome.number)
+            for url in scope_of(job.env, path):
+                links.extend(url)
         if isinstance(outcome, PageFetched) and outcome.redirect is not None:
             target = outcome.redirect.row
             if target.flags & Flag.SEED:

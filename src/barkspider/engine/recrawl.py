@@ -33,6 +33,7 @@ from barkspider.core.errors import StorageError, UsageError
 from barkspider.core.events import Counters
 from barkspider.engine.adding import write_seeds
 from barkspider.engine.checkpoint import JOURNAL, Checkpoint
+from barkspider.engine.folder import part_folders
 from barkspider.engine.job import Job
 from barkspider.engine.links import LinkMaker
 from barkspider.storage.env import Env
@@ -77,12 +78,27 @@ def fetch_again(job: Job, before: float, cut: bool = False, gone: bool = False) 
     With `cut` or `gone`, only these. This process holds the job; a `Crawl` of it, or `resume` later, does the
     fetching. Raises `UsageError` when the job has all the pages that it may have.
     """
-    counters, more = _checkpoint(job)
+    folders = part_folders(job.path)
+    pages = sum(_checkpoint(job.env, folder)[0].pages for folder in folders)
     limit = job.settings.limits.pages
-    if 0 < limit <= counters.pages:
+    if 0 < limit <= pages:
         raise UsageError(
             f"{job.path} has the {limit:,} pages that it may have; allow more with --set limits.pages=0"
         )
+    if folders == [job.path]:
+        return _fetch_again(job, before, cut, gone)
+    found = []
+    for folder in folders:
+        part = Job.open(folder, job.env)
+        try:
+            found.append(_fetch_again(part, before, cut, gone))
+        finally:
+            part.close()
+    return Again(sum(each.pages for each in found), any(each.unfinished for each in found))
+
+
+def _fetch_again(job: Job, before: float, cut: bool, gone: bool) -> Again:
+    counters, more = _checkpoint(job.env, job.path)
     asked = _last(job) if more or counters.queued + counters.deferred + counters.in_flight else {}
     unfinished = bool(asked)
     orders = [name for name, given in (("cut", cut), ("gone", gone)) if given] or ["before"]
@@ -110,12 +126,12 @@ def _chosen(orders: list[str], asked: dict[str, float]) -> str:
     return " OR ".join(parts)
 
 
-def _checkpoint(job: Job) -> tuple[Counters, bool]:
+def _checkpoint(env: Env, folder: Path) -> tuple[Counters, bool]:
     """What the last checkpoint has counted, and whether the journal has more than that."""
-    found = Checkpoint.read(job.env, job.path)
-    counters = found.counters(job.env, job.path) if found else Counters()
+    found = Checkpoint.read(env, folder)
+    counters = found.counters(env, folder) if found else Counters()
     applied = found.progress.sequence if found else 0
-    return counters, any(True for _ in Journal(job.env, job.path / JOURNAL, applied).tail())
+    return counters, any(True for _ in Journal(env, folder / JOURNAL, applied).tail())
 
 
 def _last(job: Job) -> dict[str, float]:
@@ -144,7 +160,7 @@ def _old_pages(job: Job, before: float, chosen: str) -> Iterator[pa.RecordBatch]
     parts = rows // _PART + 1
     for part in range(parts):
         sql = _OLD.format(parts=parts, part=part, before=_sql_time(before), chosen=chosen)
-        yield from ask(job.env, job.archive, sql).to_batches(_ROWS)
+        yield from ask(job.env, [job.archive], sql).to_batches(_ROWS)
 
 
 def _sql_time(seconds: float) -> str:

@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 from barkspider.archive import Record, WarcFile, open_table, warc_files
 from barkspider.archive.captures import captures, read_capture, whole_response
 from barkspider.archive.schemas import SCHEMAS
+from barkspider.archive.tables import TableFolder
 from barkspider.core.errors import StorageError, UrlError, UsageError
 from barkspider.core.settings import Page as PageSettings
 from barkspider.core.settings import Settings
-from barkspider.engine.folder import check_job
+from barkspider.engine.folder import check_job, part_folders
 from barkspider.engine.redirecting import ERRORS, PAGES, redirecting, renamed
 from barkspider.engine.trust import read_settings
 from barkspider.storage.env import Env
@@ -108,7 +109,7 @@ class StoredJob:
 
     def __init__(self, path: Path) -> None:
         check_job(path)
-        self.path, self.archive = path, path / "archive"
+        self.path, self.archives = path, [folder / "archive" for folder in part_folders(path)]
         self._env = Env()
 
     @cached_property
@@ -120,13 +121,15 @@ class StoredJob:
         """The answer to a SELECT over pages, links, domains, robots, errors and duplicates."""
         from barkspider.archive.views import ask  # here: a crawl does not wait for DuckDB to load
 
-        return ask(self._env, self.archive, sql)
+        return ask(self._env, self.archives, sql)
 
     def table(self, name: str) -> pa.Table:
         """A whole table, in memory."""
         if name not in SCHEMAS:
             raise UsageError(f"there is no table {name!r}; there are {', '.join(SCHEMAS)}")
-        return open_table(self._env, self.archive, name).read()
+        if name == "domains" and len(self.archives) > 1:
+            return self.query("SELECT * FROM domains")  # who links to a domain is known to all parts together
+        return pa.concat_tables([open_table(self._env, archive, name).read() for archive in self.archives])
 
     def domain_links(self, merged: Mapping[str, str] | None = None) -> Iterator[pa.RecordBatch]:
         """The domains of both ends of every link, a few rows at a time: `source_domain`, `target_domain`.
@@ -159,42 +162,46 @@ class StoredJob:
 
     def pages(self, prefix: str = "pages") -> Iterator[StoredPage]:
         """Every exchange in the order it was archived; with `prefix` robots, those of robots.txt."""
-        for path in warc_files(self._env, self.archive, f"{prefix}-"):
-            with WarcFile.find(self._env, path) as file:
-                for record in file:
-                    if record.kind in ("response", "revisit"):
-                        yield self._page(record)
+        for archive in self.archives:
+            for path in warc_files(self._env, archive, f"{prefix}-"):
+                with WarcFile.find(self._env, path) as file:
+                    for record in file:
+                        if record.kind in ("response", "revisit"):
+                            yield self._page(archive, record)
 
     def write_wacz(self, output: Path) -> dict[str, int]:
         """Pack what the crawl last committed into a WACZ file; how many WARC files, captures and pages that is."""
         from barkspider.archive.wacz import write_wacz
 
+        if len(self.archives) > 1:
+            raise UsageError(
+                f"{self.path} has {len(self.archives)} parts, each with an archive: export {self.archives[0].parent} and so on"
+            )
         known = (self.path / MANIFEST).exists()
         state = read_manifest(self._env, self.path)[1].get("kept") if known else None
-        return write_wacz(self._env, self.archive, state, output, title=self.path.absolute().name)
+        return write_wacz(self._env, self.archives[0], state, output, title=self.path.absolute().name)
 
     def captures(self, url: str) -> list[dict[str, Any]]:
         """What the index says of a URL, oldest first; the URL may be written in any way."""
-        return captures(self._env, self.archive, self._canonical(url))
+        return [capture for _, capture in self._captures(self._canonical(url))]
 
     def page(self, url: str) -> StoredPage:
         """The newest exchange of a URL; raises `UsageError` when there is none."""
-        found = self.captures(url)
+        found = self._captures(self._canonical(url))
         if not found:
-            raise UsageError(f"{url} is not in {self.archive}")
-        return self._page(read_capture(self._env, self.archive, found[-1]))
+            raise UsageError(f"{url} is not in {self.path}")
+        archive, capture = found[-1]
+        return self._page(archive, read_capture(self._env, archive, capture))
+
+    def _captures(self, url: str) -> list[tuple[Path, dict[str, Any]]]:
+        """What the indexes have of a canonical URL, oldest first, each with its archive."""
+        found = [(archive, each) for archive in self.archives for each in captures(self._env, archive, url)]
+        return sorted(found, key=lambda each: str(each[1]["timestamp"]))
 
     def _batches(self, name: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Rows of a table; from the beginning again when a crawl that runs has merged files of it meanwhile."""
-        table = open_table(self._env, self.archive, name)
-        while True:
-            parts = table.parts()
-            try:
-                yield from table.batches(columns)
-                return
-            except StorageError:
-                if parts == table.parts():
-                    raise
+        for archive in self.archives:
+            yield from _batches(open_table(self._env, archive, name), columns)
 
     def _canonical(self, url: str) -> str:
         """The URL as the crawl would have normalised it, or exactly as written if only that was fetched."""
@@ -206,14 +213,14 @@ class StoredJob:
             normal = Normaliser(rules, Domains(rules.private_suffixes))(url)
         except UrlError as error:
             raise UsageError(f"{url!r} is not a URL ({error.reason})") from error
-        return written if captures(self._env, self.archive, written) else normal
+        return written if self._captures(written) else normal
 
-    def _page(self, record: Record) -> StoredPage:
+    def _page(self, archive: Path, record: Record) -> StoredPage:
         from barkspider.fetch.decoding import decode
         from barkspider.fetch.message import read_whole
 
         try:
-            raw = whole_response(self._env, self.archive, record)
+            raw = whole_response(self._env, archive, record)
         except StorageError:
             raw = record.block  # its original was moved away: what is here is the header
         answer = read_whole(raw)
@@ -225,7 +232,7 @@ class StoredJob:
             time = datetime.fromisoformat(record.header["warc-date"])
         except (KeyError, ValueError) as error:
             raise StorageError(
-                f"the record of {record.url} in {self.archive} is damaged: it has no date"
+                f"the record of {record.url} in {archive} is damaged: it has no date"
             ) from error
         return StoredPage(
             record.url,
@@ -236,3 +243,14 @@ class StoredJob:
             raw,
             record.kind == "revisit",
         )
+
+
+def _batches(table: TableFolder, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    while True:
+        parts = table.parts()
+        try:
+            yield from table.batches(columns)
+            return
+        except StorageError:
+            if parts == table.parts():
+                raise

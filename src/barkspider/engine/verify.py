@@ -12,7 +12,7 @@ from barkspider.archive.schemas import DIGESTS
 from barkspider.archive.verify import DAMAGE, Checked, Problem, verify_archive
 from barkspider.core.errors import BarkspiderError, StorageError
 from barkspider.engine.checkpoint import JOURNAL, Checkpoint
-from barkspider.engine.folder import SETTINGS, check_job
+from barkspider.engine.folder import SETTINGS, check_job, part_folders
 from barkspider.engine.job import SEEDS, read_seeds
 from barkspider.engine.recrawl import LAST, read_last
 from barkspider.engine.trust import read_settings
@@ -26,9 +26,16 @@ def verify_job(path: Path | str, checked: Checked | None = None) -> Iterator[Pro
 
     What a crash has left and `resume` will mend is *recoverable*, no damage.
     """
-    env, folder, checked = Env(), Path(path), checked or Checked()
-    check_job(folder)
-    yield from _check_texts(env, folder)
+    env, job, checked = Env(), Path(path), checked or Checked()
+    check_job(job)
+    yield from _check_texts(env, job)
+    for folder in part_folders(job):
+        for problem in _verify_part(env, folder, checked):
+            where = "" if folder == job else f"{folder.name}/"
+            yield problem._replace(file=where + problem.file)
+
+
+def _verify_part(env: Env, folder: Path, checked: Checked) -> Iterator[Problem]:
     damaged = set()
     for fault in verify_store(env, folder):
         if fault.kind == DAMAGE:

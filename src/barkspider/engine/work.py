@@ -16,9 +16,9 @@ from barkspider.core.events import (
     FetchPage,
     FetchRobots,
     HostResolved,
-    Instruction,
     Outcome,
     PageFetched,
+    Request,
     ResolveHost,
     RobotsFetched,
 )
@@ -43,7 +43,7 @@ class Arrival(NamedTuple):
     `earlier` is what is stored of a page that is fetched again, `content` what is in a large one, which is read already.
     """
 
-    instruction: Instruction
+    instruction: Request
     answer: Response | Resolution | Exception
     earlier: Earlier | None = None
     content: Content | Exception | None = None
@@ -68,7 +68,7 @@ class Worker:
         """Whether what was fetched is read so soon that more can be asked for."""
         return self._contents.has_room
 
-    def begin(self, instruction: Instruction, done: Callable[[Arrival], None]) -> None:
+    def begin(self, instruction: Request, done: Callable[[Arrival], None]) -> None:
         """Get from the network what an instruction asks for, and tell `done`, which opens no socket."""
 
         def arrived(answer: Response | Resolution) -> None:
@@ -108,8 +108,8 @@ class Worker:
         arrival.answer.pack()
         self._contents.read_aside(arrival.answer, lambda content: done(arrival._replace(content=content)))
 
-    def read(self, arrival: Arrival) -> Reaped | None:
-        """What came of an instruction; None for a page that came when there were enough.
+    def read(self, arrival: Arrival) -> Reaped:
+        """What came of an instruction.
 
         When it returns, the exchange is in the tally; `Reaped.kept` puts it into the archive.
         """
@@ -123,8 +123,6 @@ class Worker:
             if isinstance(instruction, FetchRobots):
                 return self._reader.robots(instruction, answer)
             assert isinstance(instruction, FetchPage)
-            if 0 < self._job.settings.limits.pages <= self._tally.pages:
-                return None
             return self._reader.page(instruction, answer, earlier, content)
         assert isinstance(instruction, ResolveHost)
         outcome = HostResolved(instruction, answer.addresses, answer.error, answer.ttl)
@@ -153,7 +151,7 @@ class Worker:
         return self._earlier.find(row.url.decode())
 
 
-def internal_error(instruction: Instruction) -> Outcome:
+def internal_error(instruction: Request) -> Outcome:
     """The outcome of an instruction that could not be carried out, through no fault of its server."""
     if isinstance(instruction, ResolveHost):
         return HostResolved(instruction, (), "internal_error")

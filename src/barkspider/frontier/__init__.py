@@ -15,14 +15,16 @@ them on through the `gate`, which knows the `shares` of sites and domains, what 
 redirects led to a URL (`trails`), what links that were found later say of it (`later`), and Q_W.
 `ready` has a queue a host: there `politeness` says who may be contacted when, and `robots` what they forbid.
 
-`memory` writes what is in RAM to disk at each checkpoint, and reads it back. `modes` says what becomes of a link that
-another process owns. Simulations share `budget`, `sampling` and `modes`.
+`memory` writes what is in RAM to disk at each checkpoint, and reads it back. Where several processes divide a crawl, `modes`
+says what becomes of a link that another one owns, and `exchange` collects what is for others and takes what they send.
+Simulations share `budget`, `sampling` and `modes`.
 """
 
 from pathlib import Path
 
 from barkspider.core.settings import Settings
 from barkspider.frontier.driver import Driver
+from barkspider.frontier.exchange import NAME, Exchange
 from barkspider.frontier.gate import Gate, States
 from barkspider.frontier.irlbot import Irlbot
 from barkspider.frontier.memory import Memory
@@ -30,7 +32,7 @@ from barkspider.frontier.source import Source
 from barkspider.frontier.stages import Stages
 from barkspider.storage.env import Env
 
-__all__ = ["Driver", "open_frontier"]
+__all__ = ["Driver", "Exchange", "open_frontier"]
 
 
 def open_frontier(
@@ -67,7 +69,10 @@ def open_frontier(
         else:
             source = Sydney(settings, env, folder, gate, state)
     kept = state(Driver.name)
-    driver = Driver(settings, gate, source, Memory(env, folder, Driver.name, kept))
+    exchange = None
+    if settings.parallel.processes > 1:
+        exchange = Exchange(settings, env, folder, gate.trails, state(NAME))
+    driver = Driver(settings, gate, source, Memory(env, folder, Driver.name, kept), exchange)
     if resumed is not None:
         gate.resume(resumed)
         if kept is not None:

@@ -10,25 +10,32 @@ driver recalls the last one, and is given the outcomes since then once more (`re
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.events import (
+    Denied,
     FetchPage,
+    Granted,
     HostResolved,
     Instruction,
     Outcome,
     PageFetched,
     Prepared,
+    Ranked,
+    Received,
     Redirect,
     RobotsFetched,
+    Sealed,
     Seeds,
     Structure,
 )
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
+from barkspider.frontier.budget.budgets import Distribution
+from barkspider.frontier.exchange import Exchange
 from barkspider.frontier.gate import Gate
 from barkspider.frontier.memory import Memory
 from barkspider.frontier.source import Found, Source
@@ -45,10 +52,19 @@ class Driver:
 
     name = "frontier"
 
-    def __init__(self, settings: Settings, gate: Gate, source: Source, memory: Memory) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        gate: Gate,
+        source: Source,
+        memory: Memory,
+        exchange: Exchange | None = None,
+    ) -> None:
+        """`exchange` is for a process that divides a crawl with others."""
         self._limits, self._in_flight = settings.limits, settings.fetch.in_flight
         self._gate, self._source, self._memory = gate, source, memory
-        self.counters = gate.counters
+        self._most_pages: float = settings.limits.pages or math.inf
+        self.counters, self.exchange = gate.counters, exchange
         self._ready = gate.ready
         self._contents = RecentKeys(_CONTENTS)  # what sites have shown, if duplicates are limited
         self._given: dict[int, float] = {}  # pages being fetched and since when, if pages are limited
@@ -65,15 +81,25 @@ class Driver:
                 self._ready.robots(outcome, now)
             elif isinstance(outcome, HostResolved):
                 self._ready.resolved(outcome, now)
+            elif isinstance(outcome, Denied):
+                self._denied(outcome, now)
             else:
-                found += self._seeds(outcome, now)
+                found += self._event(outcome, now)
         self._hand_over(found)
         room = self._room(now)
         if room == 0:
-            return [], now + _LATE if self._given else math.inf
-        instructions, wake = self._source.give(now, room)
-        self._gate.write_off()
-        if self._limits.pages:
+            instructions, wake = list[Instruction](), now + _LATE if self._given else math.inf
+        else:
+            instructions, wake = self._source.give(now, room)
+            self._gate.write_off()
+        if self.exchange is not None:
+            instructions[:0] = (
+                self._ready.rests()
+            )  # first: a server without a pause may be asked again at once
+            if not self._held:
+                instructions += self.exchange.due(self.counters.pages, self.is_idle(), now)
+                wake = min(wake, self.exchange.next_time())
+        if self._most_pages < math.inf:
             self._given |= {item.row.key: now for item in instructions if isinstance(item, FetchPage)}
             if self._given:
                 wake = min(wake, now + _LATE)
@@ -89,8 +115,8 @@ class Driver:
                 found += self._page(outcome, time, again=True)
             elif isinstance(outcome, RobotsFetched):
                 self._ready.replay_robots(outcome, time)
-            elif isinstance(outcome, Seeds):
-                found += self._seeds(outcome, time)
+            elif not isinstance(outcome, HostResolved | Denied):
+                found += self._event(outcome, time)
         self._hand_over(found)
 
     def hold(self) -> None:
@@ -109,9 +135,28 @@ class Driver:
         waiting = counters.queued or counters.deferred or self._source.waiting()
         return not self._ready.under_way and (self._held or not waiting)
 
+    @property
+    def granted(self) -> int | None:
+        """How many pages it may fetch in all; None for any number."""
+        return None if self._most_pages == math.inf else int(self._most_pages)
+
+    @property
+    def least_grant(self) -> int:
+        """The pages that it has, and those that may come from what is under way."""
+        return self.counters.pages + self.counters.in_flight
+
+    def ranks(self) -> Distribution | None:
+        """The in-degrees of the domains that this process counts; None where nobody goes by them."""
+        return self._source.ranks()
+
+    def is_idle(self) -> bool:
+        """Whether nothing is left to do but what others may send."""
+        return not self._held and self.finished()
+
     def gauges(self) -> dict[str, int]:
         """Those of its source, and how many hosts are known."""
-        return {**self._source.gauges(), "hosts": len(self._ready)}
+        others = {} if self.exchange is None else self.exchange.gauges()
+        return {**self._source.gauges(), "hosts": len(self._ready), **others}
 
     def traffic(self) -> dict[str, dict[str, Any]]:
         """That of its source."""
@@ -135,12 +180,19 @@ class Driver:
 
     def structures(self) -> Sequence[Structure]:
         """Its own, that of Q_W, and those of its source."""
-        return [self, self._gate.delays, *self._source.structures]
+        others = [] if self.exchange is None else [self.exchange]
+        return [self, self._gate.delays, *self._source.structures, *others]
 
     def prepare(self) -> Prepared:
         """See `core.events.Structure`: all that is in RAM."""
         self._gate.write_off()
-        return self._memory.prepare(self._gate, self._source.save())
+        saved, granted = self._source.save(), self.granted
+
+        def whole() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+            head, arrays = saved()
+            return {**head, "granted": granted}, arrays
+
+        return self._memory.prepare(self._gate, whole)
 
     def committed(self) -> None:
         """See `core.events.Structure`."""
@@ -151,12 +203,15 @@ class Driver:
         kept = self._memory.read()
         kept.restore(self._gate)
         self._source.load(kept.head, kept.arrays)
+        if self.exchange is not None:
+            granted = kept.head["granted"]
+            self._most_pages = math.inf if granted is None else int(granted)
 
     # ── limits ─────────────────────────────────────────────────────────────────────────────────
 
     def _enough(self) -> bool:
         """Whether the limit of pages is reached; what is still under way is not needed then."""
-        return 0 < self._limits.pages <= self.counters.pages
+        return self._most_pages <= self.counters.pages
 
     def _room(self, now: float) -> int:
         """How many more instructions may be under way.
@@ -164,11 +219,11 @@ class Driver:
         No more pages are asked for than are wanted, but for those that are late: one slow server must not
         hold up the end.
         """
-        if self._held or self._paused or self._enough():
+        if self._held or self._paused or self._enough() or (self.exchange and self.exchange.is_full):
             return 0
         room = self._in_flight - self._ready.under_way
-        if self._limits.pages:
-            wanted = self._limits.pages - self.counters.pages
+        if self._most_pages < math.inf:
+            wanted = int(self._most_pages) - self.counters.pages
             if wanted < room + len(self._given):  # else it does not matter who is late
                 room = min(room, wanted - sum(now - since < _LATE for since in self._given.values()))
         return max(room, 0)
@@ -176,18 +231,43 @@ class Driver:
     # ── outcomes ───────────────────────────────────────────────────────────────────────────────
 
     def _hand_over(self, found: list[Found]) -> None:
+        if found and self.exchange is not None:
+            found = self.exchange.split(found, self._gate.now)
         if found and self._gate.later is not None:
             self._gate.later.learn(UrlBatch.join([each.links for each in found]))
         if found:
             self._source.take(found, self._gate.now)
         self._gate.write_off()
 
-    def _seeds(self, outcome: Seeds, now: float) -> list[Found]:
-        """URLs that the user gave; those to be fetched again pass by what was seen."""
-        again = (outcome.batch.flags & Flag.AGAIN) != 0
+    def _event(self, outcome: Seeds | Sealed | Received | Granted | Ranked, now: float) -> list[Found]:
+        """What nobody on the web has answered."""
+        if isinstance(outcome, Seeds):
+            return self._seeds(outcome.batch, now)
+        if isinstance(outcome, Granted):
+            self._most_pages = math.inf if outcome.pages is None else outcome.pages
+            return []
+        if isinstance(outcome, Ranked):
+            self._source.learn_ranks(Distribution(outcome.degrees, outcome.counts))
+            return []
+        assert self.exchange is not None
+        if isinstance(outcome, Received):
+            return self.exchange.receive(outcome)
+        self.exchange.seal(outcome, self.counters.pages)
+        return []
+
+    def _denied(self, outcome: Denied, now: float) -> None:
+        if isinstance(outcome.asked, FetchPage):
+            self._given.pop(outcome.asked.row.key, None)
+        self._ready.denied(outcome, now)
+
+    def _seeds(self, batch: UrlBatch, now: float) -> list[Found]:
+        """URLs that the user gave, to every process; those to be fetched again pass by what was seen."""
+        if self.exchange is not None:
+            batch = self.exchange.own(batch)
+        again = (batch.flags & Flag.AGAIN) != 0
         if again.any():
-            self._gate.put_again(outcome.batch.where(again), now)
-        return [Found(None, outcome.batch.where(~again))]
+            self._gate.put_again(batch.where(again), now)
+        return [Found(None, batch.where(~again))]
 
     def _page(self, outcome: PageFetched, now: float, again: bool = False) -> list[Found]:
         """Count how the fetch of a page ended; what it brought in, if anything.

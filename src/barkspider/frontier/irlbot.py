@@ -21,6 +21,7 @@ from barkspider.core.batch import UrlBatch
 from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
+from barkspider.frontier.budget.budgets import Distribution
 from barkspider.frontier.budget.redirects import NOWHERE
 from barkspider.frontier.gate import Gate, Saved
 from barkspider.frontier.politeness.hosts import Host, Origin
@@ -86,6 +87,14 @@ class Irlbot:
         """What became of rankings since the last call."""
         return self._star.notices()
 
+    def ranks(self) -> Distribution | None:
+        """See `Source`."""
+        return self._star.distribution()
+
+    def learn_ranks(self, elsewhere: Distribution) -> None:
+        """See `Source`."""
+        self._star.learn_ranks(elsewhere)
+
     def save(self) -> Saved:
         """See `Source`."""
         head, budgets = {"largest": self._largest}, self._ready.multiples.save()
@@ -113,7 +122,9 @@ class Irlbot:
     def take(self, found: Sequence[Found], now: float) -> None:  # noqa: ARG002
         """Feed `seen` with all links, and `star` with edges and answers; what is barred is forgotten."""
         domains = []
-        for page, _, target, _ in found:
+        for page, _, target, _, edges in found:
+            if edges is not None:
+                self._star.add_edges(*edges)
             if page is not None:
                 self._star.add_answer(page.pld_key, NOWHERE if target is None else target.pld_key)
             # A redirect makes no edge: it recommends nobody.

@@ -17,12 +17,14 @@ from collections.abc import Callable, Iterator
 
 from barkspider.core.events import (
     Counters,
+    Denied,
     FetchPage,
     FetchRobots,
     HostResolved,
     Instruction,
     PageFetched,
     ResolveHost,
+    Rest,
     RobotsFetched,
     Trail,
 )
@@ -65,6 +67,8 @@ class Ready:
         self._roster = Roster(settings.politeness, remembered_hosts)
         self._origins = Origins(settings, self._roster)
         self._look_at = math.inf  # when those in line for a slot are looked at again
+        # Whether other processes ask the same servers, and the pauses that they have not been told of.
+        self._shares_servers, self._rests = settings.parallel.processes > 1, list[Rest]()
 
     @property
     def under_way(self) -> int:
@@ -380,9 +384,35 @@ class Ready:
         self._pauses.answered(host, host.server, outcome, trouble, now)
         if trouble and not outcome.status:
             host.address_until = -math.inf  # nobody is there: the name may have another address
+        if self._shares_servers:
+            self._rests.append(Rest(host.server.address, host.server.next_time - now))
         self._roster.end(host)
         self._shed(host, now)
         self._roster.schedule(host)
+
+    def denied(self, outcome: Denied, now: float) -> None:
+        """Another process has the turn at a server: what was asked is asked again when that may be free."""
+        asked = outcome.asked
+        host = self.host(asked.host_key if isinstance(asked, FetchRobots) else asked.row.host_key)
+        assert host.server is not None
+        self._slots.end(host.key, now)
+        host.server.next_time = now + outcome.wait
+        if isinstance(asked, FetchRobots):
+            self._origins.put(host, (asked.origin, asked.url, asked.hops))
+        else:
+            self._counters.in_flight -= 1
+            self._counters.queued += 1
+            assert isinstance(host.flying, Entry)
+            host.flying.behind = None
+            host.push(host.flying)
+        self._roster.end(host)
+        self._shed(host, now)
+        self._roster.schedule(host)
+
+    def rests(self) -> list[Rest]:
+        """The pauses of servers that have begun since the last call, for other processes to know."""
+        rests, self._rests = self._rests, []
+        return rests
 
     # ── a crawl that goes on ───────────────────────────────────────────────────────────────────
 

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple, Protocol
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import UrlRow
+from barkspider.frontier.budget.budgets import Distribution
 from barkspider.frontier.gate import Saved
+from barkspider.url.partition import KeyColumn
 
 
 class Found(NamedTuple):
@@ -22,12 +24,16 @@ class Found(NamedTuple):
     | seeds | None | the seeds | None | |
     | a page | the page | its links | None | those within a site that has shown too many duplicates |
     | a redirect in scope | the page | its target; nothing if it is not followed | its target | |
+    | a batch of another process | None | its links to us | None | |
+
+    `edges` are links between domains that another process has found, by their keys: sources and targets.
     """
 
     page: UrlRow | None
     links: UrlBatch
     target: UrlRow | None = None
     barred: UrlBatch = NO_URLS
+    edges: tuple[KeyColumn, KeyColumn] | None = None
 
 
 class Source(Protocol):
@@ -65,6 +71,14 @@ class Source(Protocol):
 
     def load(self, head: Mapping[str, Any], arrays: Mapping[str, bytes]) -> None:
         """Take what was saved, among what others did."""
+        ...
+
+    def ranks(self) -> Distribution | None:
+        """The in-degrees of the domains that it knows, if it goes by them."""
+        ...
+
+    def learn_ranks(self, elsewhere: Distribution) -> None:
+        """The in-degrees of the domains that other processes count."""
         ...
 
     def gauges(self) -> dict[str, int]:

@@ -31,6 +31,7 @@ from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.core.texts import Texts
+from barkspider.frontier.budget.budgets import Distribution
 from barkspider.frontier.gate import Gate, Saved, States
 from barkspider.frontier.inquiries import keys_of
 from barkspider.frontier.memory import load_origins, save_origins
@@ -95,6 +96,13 @@ class Sydney:
         self._emptying = int(head.get("emptying", 0))  # which jobs of older versions do not have
         self._seen.add(np.frombuffer(arrays["seen"], np.uint64))
         load_origins(self._ready, arrays["origins"])
+
+    def ranks(self) -> Distribution | None:
+        """It goes by none."""
+        return None
+
+    def learn_ranks(self, elsewhere: Distribution) -> None:
+        """It goes by none."""
 
     def gauges(self) -> dict[str, int]:
         """Sizes of P, S and the set of seen URLs, and the largest that P and S together ever were."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -46,8 +47,14 @@ class Trails:
 
     def load(self, saved: npt.NDArray[np.uint64]) -> None:
         """Take what `save` gave."""
+        for key, trail in self.pairs(saved):
+            self.put(key, trail)
+
+    @staticmethod
+    def pairs(saved: npt.NDArray[np.uint64]) -> Iterator[tuple[int, Trail]]:
+        """The keys and trails in what `save` gave."""
         numbers, place = saved.tolist(), 0
         while place < len(numbers):
             key, length = numbers[place : place + 2]
-            self.put(key, tuple(numbers[place + 2 : place + 2 + length]))
+            yield key, tuple(numbers[place + 2 : place + 2 + length])
             place += 2 + length

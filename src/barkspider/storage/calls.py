@@ -82,6 +82,10 @@ class Calls:
         """Give a file another name, in place of whatever had it."""
         old.replace(new)
 
+    def link(self, old: Path, new: Path) -> None:
+        """Give a file a second name."""
+        os.link(old, new)
+
     def remove(self, path: Path) -> None:
         """Delete a file."""
         path.unlink()

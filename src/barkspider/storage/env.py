@@ -300,12 +300,34 @@ class Env:
             raise StorageError(f"cannot rename {old} to {new.name}: {error.strerror}") from error
         self.sync_folder(new.parent)
 
+    def link(self, old: Path, new: Path) -> None:
+        """Give a file a second name, on the same disk."""
+        try:
+            self._calls.link(old, new)
+        except OSError as error:
+            raise StorageError(f"cannot link {old} as {new}: {error.strerror}") from error
+
     def sync_folder(self, folder: Path) -> None:
         """Make files created, renamed and removed in the folder so far survive a power loss as that."""
         try:
             self._calls.sync_folder(folder)
         except OSError as error:
             raise _refused("sync", folder, error) from error
+
+    def sync(self, path: Path) -> None:
+        """Make what was handed to the system of a file survive a power loss; one that is gone meanwhile is fine."""
+        try:
+            descriptor = self._calls.open(path, READ)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _refused("open", path, error) from error
+        try:
+            self._calls.sync(descriptor)
+        except OSError as error:
+            raise _refused("sync", path, error) from error
+        finally:
+            self._calls.close(descriptor)
 
     def remove(self, path: Path) -> None:
         """Delete a file; one that is not there is fine."""

@@ -71,6 +71,17 @@ class Distribution:
         there = np.flatnonzero(small[:_SMALL])
         return cls(np.concatenate([there, large[0]]), np.concatenate([small[there], large[1]]))
 
+    def plus(self, other: Distribution) -> Distribution:
+        """Of these domains and those, which are others.
+
+        >>> both = Distribution.of([np.array([1, 7])]).plus(Distribution.of([np.array([7, 9])]))
+        >>> both.degrees.tolist(), both.counts.tolist()
+        ([1, 7, 9], [1, 2, 1])
+        """
+        degrees, where = np.unique(np.concatenate([self.degrees, other.degrees]), return_inverse=True)
+        counts = np.bincount(where, np.concatenate([self.counts, other.counts]), len(degrees))
+        return Distribution(degrees, counts.astype(np.int64))
+
     def __len__(self) -> int:
         """Domains that are known."""
         return int(self.counts.sum())

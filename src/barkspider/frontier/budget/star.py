@@ -173,6 +173,7 @@ class Star:
             )
         self._background = background
         self._budgets = Budgets(settings)
+        self._elsewhere: Distribution | None = None
 
     @property
     def structures(self) -> tuple[Drum | Redirects | Reputation, ...]:
@@ -257,7 +258,7 @@ class Star:
             for found in scores.drum.results():
                 assert found.aux is not None
                 assert isinstance(found.values, np.ndarray)
-                yield UrlBatch.checked(found.aux), self._budgets(found.values, scores.distribution())
+                yield UrlBatch.checked(found.aux), self._budgets(found.values, self._among_all(scores))
 
     def distribution(self) -> Distribution:
         """The reputations of all domains, as they are in force."""
@@ -265,7 +266,11 @@ class Star:
 
     def expected(self) -> float:
         """E[B_x], the mean budget of the domains known."""
-        return self._budgets.expected(self.distribution())
+        return self._budgets.expected(self._among_all(self._in_force()))
+
+    def learn_ranks(self, elsewhere: Distribution) -> None:
+        """The in-degrees of the domains that other processes count; ranks are among all domains of a crawl."""
+        self._elsewhere = elsewhere
 
     def ranking_traffic(self) -> dict[str, int] | None:
         """What rankings moved on disk, if there are any; see `Reputation.traffic`."""
@@ -291,6 +296,10 @@ class Star:
 
     def _scores(self) -> tuple[_Scores, ...]:
         return (self._indegree,) if self._supporters is None else (self._indegree, self._supporters)
+
+    def _among_all(self, scores: _Scores) -> Distribution:
+        known = scores.distribution()
+        return known if self._elsewhere is None else known.plus(self._elsewhere)
 
     def _in_force(self) -> _Scores:
         if self._supporters is not None and self._reputation is not None and self._reputation.in_force:

@@ -116,6 +116,17 @@ class Journal:
 
         return sync
 
+    def syncing(self) -> Callable[[], None]:
+        """What makes all records so far survive a power loss; any thread may call it, while others are added."""
+        self.flush()
+
+        def sync() -> None:
+            for path in self._files():
+                self._env.sync(path)
+            self._env.sync_folder(self._folder)
+
+        return sync
+
     def checkpointed(self, applied: int) -> None:
         """A checkpoint knows of all records up to this one, after which there was a `turn`: remove the files that have no
         other. Any thread."""

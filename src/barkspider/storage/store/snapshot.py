@@ -44,21 +44,10 @@ class Snapshot:
 
     def write(self, head: Mapping[str, Any], arrays: Mapping[str, Data]) -> dict[str, Any]:
         """Write a new file, durably; the state of a `Structure`. Any thread, one at a time."""
-        pieces = {name: as_bytes(data) for name, data in arrays.items()}
-        index = {"head": head, "arrays": {name: len(piece) for name, piece in pieces.items()}}
-        text = json.dumps(index).encode()
-        length = _LENGTH.pack(len(text))
-        digest = xxhash.xxh3_64(length + text)
-        for piece in pieces.values():
-            digest.update(piece)
         self._number += 1
         path = self._path(self._number)
-        self._env.remove(path)
-        with self._env.append(path) as file:
-            begin = header(MAGIC, VERSION) + length + _CHECKSUM.pack(digest.intdigest())
-            file.write(begin, text, *pieces.values())
-            file.sync()
-            return {"number": self._number, "files": {f"{self.name}/{path.name}": file.size}}
+        size = write_snapshot(self._env, path, head, arrays)
+        return {"number": self._number, "files": {f"{self.name}/{path.name}": size}}
 
     def committed(self) -> None:
         """The file that was written last is the one that counts."""
@@ -72,6 +61,26 @@ class Snapshot:
 
     def _path(self, number: int) -> Path:
         return self._folder / self.name / f"{number:08d}{SUFFIX}"
+
+
+def write_snapshot(
+    env: Env, path: Path, head: Mapping[str, Any], arrays: Mapping[str, Data], *, sync: bool = True
+) -> int:
+    """Write a file with this head and these arrays in the place of any that is there, durably if it is to; its length."""
+    pieces = {name: as_bytes(data) for name, data in arrays.items()}
+    index = {"head": head, "arrays": {name: len(piece) for name, piece in pieces.items()}}
+    text = json.dumps(index).encode()
+    length = _LENGTH.pack(len(text))
+    digest = xxhash.xxh3_64(length + text)
+    for piece in pieces.values():
+        digest.update(piece)
+    env.remove(path)
+    with env.append(path) as file:
+        begin = header(MAGIC, VERSION) + length + _CHECKSUM.pack(digest.intdigest())
+        file.write(begin, text, *pieces.values())
+        if sync:
+            file.sync()
+        return file.size
 
 
 def read_snapshot(env: Env, path: Path) -> tuple[dict[str, Any], dict[str, bytes]]:

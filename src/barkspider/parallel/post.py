@@ -1,0 +1,130 @@
+"""How the processes of a crawl on one machine reach each other: batches by links to files, turns by a shared table.
+
+JOB/part-0001/exchange/0002-00000007.snapshot ─ hard link ─► JOB/mail/0002/0001-00000007.snapshot
+JOB/mail/0002/acknowledged.json: up to which batch of each sender all is safe in part 2
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from time import monotonic
+
+import numpy as np
+
+from barkspider.core.events import Received
+from barkspider.core.settings import Settings
+from barkspider.frontier.budget.budgets import Distribution
+from barkspider.frontier.exchange import MAIL, NAME, batch_name, checksum_of, inbox, scope_of
+from barkspider.parallel.turns import Turns
+from barkspider.storage.env import Env
+from barkspider.storage.store.snapshot import read_snapshot, write_snapshot
+
+ACKNOWLEDGED, TURNS = "acknowledged.json", "turns"
+_BATCH = re.compile(r"(\d{4})-(\d{8})\.snapshot", re.ASCII)
+_READ_AGAIN = 2.0  # seconds until it is read again what others have acknowledged
+_MARGIN = 10.0  # seconds by which a lease is longer than the longest fetch: a loop may be held
+
+
+class Post:
+    """The `engine.neighbours.Neighbours` of one part. Lives on its loop."""
+
+    def __init__(self, env: Env, folder: Path, settings: Settings) -> None:
+        """`folder` is that of the part."""
+        parallel = settings.parallel
+        self._env, self._folder = env, folder
+        self._part, self._processes = parallel.part, parallel.processes
+        self._inbox = inbox(folder, self._part)
+        self._acknowledged, self._read_at = [0] * self._processes, 0.0
+        lease = settings.fetch.timeout + settings.politeness.server_delay + _MARGIN
+        self._turns = Turns(folder.parent / TURNS, settings.seed, lease)
+        self._published: Distribution | None = None
+        self._heard: dict[int, int] = {}  # what others had published, by its checksum
+        env.make_folder(self._inbox)
+
+    def take_turn(self, address: str) -> float:
+        """See `Neighbours`."""
+        return self._turns.take(address)
+
+    def rest(self, address: str, seconds: float) -> None:
+        """See `Neighbours`."""
+        self._turns.rest(address, seconds)
+
+    def deliver(self, batches: Iterable[tuple[int, int]]) -> None:
+        """See `Neighbours`."""
+        there = {to: set(self._env.list(inbox(self._folder, to))) for to, _ in batches}
+        known = self._read()
+        for to, number in batches:
+            name = batch_name(self._part, number)
+            if number > known[to] and name not in there[to]:
+                self._env.link(self._folder / NAME / batch_name(to, number), inbox(self._folder, to) / name)
+
+    def arrived(self, after: Sequence[int]) -> list[Received]:
+        """See `Neighbours`."""
+        there = {name for name in self._env.list(self._inbox) if _BATCH.fullmatch(name)}
+        found = []
+        for sender, last in enumerate(after) if there else ():
+            number = last + 1
+            while (name := batch_name(sender, number)) in there:
+                found.append(Received(sender, number, checksum_of(self._env, self._inbox / name)))
+                number += 1
+        return found
+
+    def scope_of(self, batch: Received) -> list[str]:
+        """See `Neighbours`."""
+        return scope_of(self._env, self._inbox / batch_name(batch.sender, batch.number))
+
+    def publish(self, ranks: Distribution) -> None:
+        """See `Neighbours`: a file in the folder of the mail, replaced in one step; a lost one is published again."""
+        if self._published is not ranks:
+            self._published = ranks
+            arrays = {"degrees": ranks.degrees, "counts": ranks.counts}
+            path = self._ranks(self._part)
+            write_snapshot(self._env, path.with_suffix(".new"), {}, arrays)
+            self._env.rename(path.with_suffix(".new"), path)
+
+    def ranks(self) -> Distribution | None:
+        """See `Neighbours`."""
+        there, total, news = set(self._env.list(self._folder.parent / MAIL)), None, False
+        for part in range(self._processes):
+            path = self._ranks(part)
+            if part == self._part or path.name not in there:
+                continue
+            _, arrays = read_snapshot(self._env, path)
+            told = Distribution(*(np.frombuffer(arrays[name], np.int64) for name in ("degrees", "counts")))
+            found = checksum_of(self._env, path)
+            news = news or self._heard.get(part) != found
+            self._heard[part] = found
+            total = told if total is None else total.plus(told)
+        return total if news else None
+
+    def acknowledge(self, applied: Sequence[int]) -> None:
+        """See `Neighbours`: first it is said, then what is not needed any more goes."""
+        self._env.write_whole(self._inbox / ACKNOWLEDGED, json.dumps(list(applied)).encode())
+        for name in self._env.list(self._inbox):
+            match = _BATCH.fullmatch(name)
+            if match and int(match[2]) <= applied[int(match[1])]:
+                self._env.remove(self._inbox / name)
+
+    def acknowledged(self) -> Sequence[int]:
+        """See `Neighbours`."""
+        if monotonic() >= self._read_at:
+            self._acknowledged, self._read_at = self._read(), monotonic() + _READ_AGAIN
+        return self._acknowledged
+
+    def close(self) -> None:
+        """Let go of the table of turns."""
+        self._turns.close()
+
+    def _ranks(self, part: int) -> Path:
+        return self._folder.parent / MAIL / f"ranks-{part:04d}.snapshot"
+
+    def _read(self) -> list[int]:
+        known = []
+        for to in range(self._processes):
+            folder = inbox(self._folder, to)
+            there = ACKNOWLEDGED in self._env.list(folder)
+            known.append(json.loads(self._env.read(folder / ACKNOWLEDGED))[self._part] if there else 0)
+        return known

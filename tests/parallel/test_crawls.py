@@ -1,0 +1,166 @@
+"""Crawls by several processes over real sockets; `python -m benchmarks chaos` kills them more often."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from barkspider import open_job
+from barkspider.engine.folder import part_folders
+from barkspider.lab.synthweb import RunningWeb, WebSpec, read_log, running_web
+from tests.cli.program import run
+from tests.engine.warcs import archived
+from tests.parallel.killed import DEFAULTS, NONE
+from tests.parallel.killed import run as run_killed
+
+SMALL = {"pages": 150, "host_delay": 0.05, "crawl_delay": 0.1, "checkpoint": 0.3, "longest": 1.5, "seed": 3}
+
+
+def test_a_crawl_whose_processes_are_killed_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
+    """Nor does it count a link between domains twice, or ask a server too soon."""
+    (tmp_path / "one").mkdir(), (tmp_path / "two").mkdir()
+    calm = run_killed({**DEFAULTS, **SMALL, "kills": 0}, tmp_path / "one")
+    found = run_killed({**DEFAULTS, **SMALL, "kills": 4}, tmp_path / "two")
+    for each in (calm, found):
+        assert each["code"] == 0, each["output"]
+        assert {name: each[name] for name in NONE} == dict.fromkeys(NONE, 0), each
+        assert each["problems"] == []
+    assert found["kills"] == 4
+    assert found["truth"] > 150
+    assert found["in_degrees"] == calm["in_degrees"]
+    assert len(calm["in_degrees"]) > 3
+
+
+Program = Callable[..., str]
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Program:
+    """Runs a command; what it printed, or complained of if that is expected."""
+
+    def call(*arguments: str, code: int = 0) -> str:
+        assert run(monkeypatch, *arguments) == code, capsys.readouterr()
+        printed = capsys.readouterr()
+        return printed.err if code else printed.out
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWeb]:
+    spec = WebSpec(seed=5, pages=600, domains=60, page_bytes=3_000, crawl_delay=0.1)
+    with running_web(spec, log_path=tmp_path_factory.mktemp("web") / "requests.log") as web:
+        yield web
+
+
+def options(served: RunningWeb, *more: str) -> list[str]:
+    chosen = [f"{name}={value}" for name, value in served.settings().items()]
+    chosen += ["politeness.host_delay=10ms", "politeness.server_delay=1ms", "politeness.slow_factor=0"]
+    chosen += ["memory=128MB", "seed=7", "scope.level=web", "parallel.interval=100ms", "checkpoint=1s", *more]
+    return [word for option in chosen for word in ("--set", option)]
+
+
+def pages_of(job: Path) -> Counter[str]:
+    return Counter(url for folder in part_folders(job) for url in archived(folder, "pages"))
+
+
+def test_a_job_of_parts_is_one_job_to_every_command(
+    served: RunningWeb, tmp_path: Path, program: Program
+) -> None:
+    job, seeds = tmp_path / "job", served.web.seeds(3)
+    told = json.loads(
+        program(
+            "crawl",
+            *seeds,
+            "--job",
+            str(job),
+            "--processes",
+            "3",
+            "--pages",
+            "57",
+            "--json",
+            *options(served),
+        )
+    )
+    assert (told["pages"], told["stopped_by"]) == (57, "pages")
+    assert sum(pages_of(job).values()) == 57
+    assert json.loads(program("status", str(job), "--json"))["pages"] == 57
+    program("verify", str(job))
+
+    rest = json.loads(program("resume", str(job), "--pages", "0", "--json"))
+    truth = served.web.reachable_urls(seeds)
+    assert rest["stopped_by"] == "done"
+    assert pages_of(job) == Counter(truth)
+    assert (
+        rest["pages"]
+        == len(truth)
+        == open_job(job).query("SELECT count(DISTINCT url) AS n FROM pages")["n"][0].as_py()
+    )
+    parts = (
+        open_job(job).query("SELECT part, count(*) AS n FROM pages GROUP BY part ORDER BY part").to_pylist()
+    )
+    assert [row["part"] for row in parts] == [0, 1, 2]
+    assert len(open_job(job).table("pages")) == len(truth)
+    assert open_job(job).page(seeds[0]).status == 200
+    assert rest["gauges"]["sent"] == rest["gauges"]["received"] > 100
+
+    before = served.log_path.read_text().count("\n") if served.log_path else 0
+    again = json.loads(program("recrawl", str(job), "--older-than", "0s", "--json"))
+    assert again["again"] == len(truth)
+    assert again["unchanged"] == len(truth)
+    assert served.log_path is not None
+    assert len(read_log(served.log_path)) - before >= len(truth)
+    program("verify", str(job))
+
+
+def test_a_firewall_keeps_to_its_own(served: RunningWeb, tmp_path: Path, program: Program) -> None:
+    job = tmp_path / "job"
+    more = ("parallel.mode=firewall",)
+    told = json.loads(
+        program(
+            "crawl",
+            *served.web.seeds(3),
+            "--job",
+            str(job),
+            "--processes",
+            "2",
+            "--json",
+            *options(served, *more),
+        )
+    )
+    pages = pages_of(job)
+    assert max(pages.values()) == 1
+    assert set(pages) <= served.web.reachable_urls(served.web.seeds(3))
+    assert told["gauges"]["not_ours"] > 0
+    assert told["gauges"]["sent"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--processes", "0"], "parallel.processes"),
+        (["--processes", "5000"], "parallel.processes"),
+        (["--processes", "9", "--set", "memory=64MB"], "each needs 16 MB"),
+        (["--processes", "3", "--pages", "2"], "give one page each"),
+        (["--processes", "2", "--set", "budget.reputation=supporters"], "budget.reputation"),
+    ],
+)
+def test_what_cannot_be_divided_is_refused_in_one_line(
+    words: list[str], message: str, tmp_path: Path, program: Program
+) -> None:
+    told = program("crawl", "http://127.0.0.1/", "--job", str(tmp_path / "job"), *words, code=2)
+    assert message in told
+    assert told.count("\n") == 1
+    assert not (tmp_path / "job").exists()
+
+
+def test_the_number_of_processes_of_a_job_stays(served: RunningWeb, tmp_path: Path, program: Program) -> None:
+    job = tmp_path / "job"
+    program(
+        "crawl", *served.web.seeds(1), "--job", str(job), "--processes", "2", "--pages", "4", *options(served)
+    )
+    assert "cannot be changed" in program("resume", str(job), "--set", "parallel.processes=3", code=2)

@@ -1,0 +1,63 @@
+"""The limit of pages of several processes: never passed, and reached."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from barkspider.parallel.grants import grants
+
+
+class FakePart:
+    """A part that fetches what it may, some pages at a time."""
+
+    def __init__(self, granted: int | None, urls: int) -> None:
+        self.granted, self.urls, self.pages, self.flying = granted, urls, 0, 0
+
+    def told(self) -> dict[str, Any]:
+        left = self.urls - self.pages - self.flying
+        others = {"granted": self.granted}
+        return {
+            "pages": self.pages,
+            "in_flight": self.flying,
+            "queued": left,
+            "deferred": 0,
+            "others": others,
+        }
+
+    def grant(self, pages: int | None) -> None:
+        self.granted = None if pages is None else max(pages, self.pages + self.flying)
+
+    def work(self, random: Random) -> None:
+        ended = random.randint(0, self.flying)
+        self.pages, self.flying = self.pages + ended, self.flying - ended
+        assert self.granted is not None
+        room = min(self.granted, self.urls) - self.pages - self.flying
+        self.flying += random.randint(0, max(room, 0))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_limit_is_reached_and_never_passed(seed: int) -> None:
+    random = Random(seed)
+    count, limit = random.randint(2, 6), random.randint(6, 300)
+    parts = [
+        FakePart(limit // count + (number < limit % count), random.randint(0, 200)) for number in range(count)
+    ]
+    for _ in range(3_000):
+        told = [part.told() if random.random() < 0.9 else {} for part in parts]
+        for number, pages in grants(limit, told):
+            if random.random() < 0.9:  # or nobody heard
+                parts[number].grant(pages)
+        assert sum(part.granted or 0 for part in parts) <= limit
+        for part in parts:
+            part.work(random)
+    assert sum(part.pages for part in parts) == min(limit, sum(part.urls for part in parts))
+
+
+def test_a_limit_that_is_set_later_is_shared_out_and_one_that_is_taken_away_frees_all() -> None:
+    free, bound = [FakePart(None, 50) for _ in range(3)], [FakePart(4, 50) for _ in range(3)]
+    assert grants(10, [part.told() for part in free]) == [(0, 3), (1, 3), (2, 4)]
+    assert grants(0, [part.told() for part in bound]) == [(0, None), (1, None), (2, None)]
+    assert grants(0, [part.told() for part in free]) == []
