@@ -17,6 +17,7 @@ from barkspider.engine.harvest import Harvest, Reaped
 from barkspider.engine.job import Job
 from barkspider.engine.links import Links
 from barkspider.engine.loop import Crawl
+from barkspider.engine.work import Arrival
 from barkspider.storage.env import Env
 from tests.engine.test_harvest import page
 
@@ -107,3 +108,31 @@ def test_answers_are_archived_after_all_were_read_and_one_that_cannot_be_is_an_o
     said = found.batches["errors"]["outcome"].to_pylist()
     assert said == ["read", "kept_0", "read", "kept_2"]
     assert "a page like no other" in (tmp_path / "job" / "log.jsonl").read_text()
+
+
+def test_what_has_arrived_when_all_is_given_up_is_read_by_no_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the crawl would wait for it for ever: nobody hears of what arrives after that."""
+
+    async def end() -> Harvest:
+        settings = load_settings(options=["seed=7", "memory=64MB", "archive.recent_digests=1000"])
+        job = Job.create(tmp_path / "job", settings, ["http://a.example/"], Env())
+        crawl = Crawl.open(job)
+        crawl._reaping.reap()
+        monkeypatch.setattr(crawl._worker, "pays_aside", lambda _: True)
+        monkeypatch.setattr(
+            crawl._worker, "read", lambda arrival: Reaped(PageFetched(arrival.instruction, 200))
+        )
+        crawl.stop()
+        crawl.abort()
+        crawl._arrived.append(Arrival(page("http://a.example/"), OSError()))
+        found = crawl._reaping.reap()
+        assert crawl._under_way == 0
+        await crawl._close()
+        job.close()
+        return found
+
+    assert [
+        outcome.asked.row.url for outcome in uvloop.run(end()).outcomes if isinstance(outcome, PageFetched)
+    ] == [b"http://a.example/"]

@@ -142,6 +142,7 @@ class Crawl:
     def abort(self) -> None:
         """Give up what is in flight; `run` returns at once."""
         self._given_up, self._under_way = True, 0
+        self._reaping.closing = True  # nobody would hear of a page that is given to a thread now
         self._worker.abort()
         self._news.set()
 
