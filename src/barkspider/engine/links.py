@@ -323,7 +323,9 @@ class LinkMaker:
 
     def _place(self, origin: str) -> tuple[int, int, int]:
         """The keys of the host and the domain of an origin, and the number of the reason why scope refuses it."""
-        host = split(origin + "/").host
+        host = origin[origin.index("/") + 2 :]
+        if ":" in host or "@" in host:
+            host = split(origin + "/").host
         domain = self._domains.pay_level(host)
         reason = self._scope.refuses_origin(origin, host)
         return self._keys.of(host), self._keys.of(domain), _NUMBERS[reason]
