@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +28,7 @@ from barkspider.core.events import (
     Seeds,
 )
 from barkspider.core.load import load_settings
+from barkspider.core.records import UrlRow
 from barkspider.engine.harvest import Harvest, Reaped, is_harvest, places_of
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.outcomes import SCHEMA, as_rows, from_rows
@@ -165,3 +166,10 @@ def test_columns_that_an_older_version_did_not_write_are_null() -> None:
         found = decode_batch(data, schema_of(table))
         assert found.schema == batch.schema
         assert found.column(found.num_columns - 2).null_count == 1
+
+
+def test_an_outcome_with_links_differs_in_nothing_else() -> None:
+    asked = FetchPage(UrlRow(1, 2, 3, 0, 0, 0, 0, b"http://a.example/"), "192.0.2.1")
+    every: dict[str, Any] = {each.name: object() for each in fields(PageFetched)} | {"asked": asked}
+    outcome, links = PageFetched(**every), UrlBatch.from_rows([asked.row])
+    assert outcome.with_links(links) == replace(outcome, links=links)

@@ -139,6 +139,22 @@ class PageFetched:
     seconds: float = 0.0
     cookies: tuple[str, ...] = ()
 
+    def with_links(self, links: UrlBatch) -> PageFetched:
+        """The same with its links, in a third of the time of `dataclasses.replace`."""
+        return PageFetched(
+            self.asked,
+            self.status,
+            self.failure,
+            self.temporary,
+            self.retry_after,
+            links,
+            self.redirect,
+            self.digest,
+            self.stale,
+            self.seconds,
+            self.cookies,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Denied:

@@ -131,7 +131,6 @@ class _ContentReader:
         exchange, pages, settings = response.exchange, self._pages, self._settings
         content_type = exchange.header(b"content-type") or None
         media_type = sniff(content_type, body)
-        page = Page(Hrefs(), response.url, "")
         text: Callable[[], str] = str
         if media_type in _HTML:
             page = pages.read(
@@ -144,6 +143,8 @@ class _ContentReader:
             text = partial(pages.text, body, content_type)
         elif media_type == "text/css" and settings.page.requisites:
             page = pages.read_style(body, content_type, response.url)
+        else:
+            page = Page(Hrefs(), response.url, "")
         key = self._keys.of(body) if settings.limits.site_duplicates else 0
         sha1 = None
         if decoded and body:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -74,10 +74,12 @@ class Harvest:
         notes: list[Note] = []
         place = 0
         for outcome, parts, said, _ in reaped:
-            count = sum(len(part.urls) for part in parts or ())
+            count = 0
             if parts is not None:
                 assert isinstance(outcome, PageFetched)
-                outcome = replace(outcome, links=batch.slice(place, place + count))
+                for part in parts:
+                    count += len(part.urls)
+                outcome = outcome.with_links(batch.slice(place, place + count))
             outcomes.append(outcome)
             notes += (located(note, place, count) if note.table == LINKING else note for note in said)
             place += count

@@ -28,8 +28,9 @@ from barkspider.url.rows import pack_rows
 
 # Style sheets that import others, frames in frames: more than people nest, and less than a trap would.
 _NESTED = 5
-# What only an exclusion refuses; a plain number: arithmetic on flags is slow.
-_ASKED_FOR = int(Flag.SEED | Flag.REQUISITE)
+# What only an exclusion refuses; plain numbers: arithmetic on flags is slow.
+_REQUISITE = int(Flag.REQUISITE)
+_ASKED_FOR = int(Flag.SEED) | _REQUISITE
 # Why a link is not in scope, by number; 0 says that it is.
 _REASONS = ("", "scheme", "port", "host", "domain", "scope", "path", "extension", "depth")
 _NUMBERS: dict[str | None, int] = {None: 0} | {reason: number for number, reason in enumerate(_REASONS)}
@@ -144,8 +145,8 @@ class LinkMaker:
             links = self._links(hrefs.texts() if isinstance(hrefs, Hrefs) else hrefs, base, kind)
         if not requisites:
             return [links]
-        hops = page.hops + 1 if page.flags & Flag.REQUISITE else 0
-        kind = _Kind(page.depth, hops, flags | int(Flag.REQUISITE), page.key)
+        hops = page.hops + 1 if page.flags & _REQUISITE else 0
+        kind = _Kind(page.depth, hops, flags | _REQUISITE, page.key)
         return [self._links(requisites, base, kind), links]
 
     def _links(self, texts: Sequence[str], base: str, kind: _Kind) -> Links:
@@ -191,10 +192,10 @@ class LinkMaker:
 
     def counts(self, page: UrlRow) -> bool:
         """Whether the links of a page count: not of one that others need and that is itself out of scope."""
+        if not page.flags & _REQUISITE:
+            return True
         url = page.url.decode()
-        return (
-            not page.flags & Flag.REQUISITE or self._scope.refuses(url, split(url).host, page.depth) is None
-        )
+        return self._scope.refuses(url, split(url).host, page.depth) is None
 
     def batch(self, links: Sequence[Links]) -> UrlBatch:
         """Links of any number of pages, in their order."""
@@ -322,7 +323,9 @@ class LinkMaker:
 
     def _place(self, origin: str) -> tuple[int, int, int]:
         """The keys of the host and the domain of an origin, and the number of the reason why scope refuses it."""
-        host = split(origin + "/").host
+        host = origin[origin.index("/") + 2 :]
+        if ":" in host or "@" in host:
+            host = split(origin + "/").host
         domain = self._domains.pay_level(host)
         reason = self._scope.refuses_origin(origin, host)
         return self._keys.of(host), self._keys.of(domain), _NUMBERS[reason]

@@ -45,6 +45,7 @@ def max_age(cache_control: Iterable[str]) -> float | None:
 
 # A seed is recommended by who gave it.
 _LINKED = int(Flag.LINKED | Flag.SEED)
+_AGAIN = int(Flag.AGAIN)  # a plain number: arithmetic on flags is slow
 _KEPT = Verdict(True, True)
 _NONE: Mapping[str, str] = MappingProxyType({})
 
@@ -155,7 +156,7 @@ class Reader:
         outcome = PageFetched(
             asked,
             exchange.status,
-            digest=0 if asked.row.flags & Flag.AGAIN else content.digest,
+            digest=0 if asked.row.flags & _AGAIN else content.digest,
             seconds=exchange.timing.first_byte,
             cookies=response.cookies,
         )
@@ -170,7 +171,6 @@ class Reader:
         if not verdict.keep:
             self._tally.rejected[verdict.reason] += 1
             return Reaped(outcome, links, notes)
-        facts = facts._replace(sha1=content.sha1)
         keep = partial(
             self._keep, asked, fetched, exchange.outcome, facts, "", original, links=links, anchors=anchors
         )
@@ -257,6 +257,19 @@ class Reader:
         page = content.page
         language = page.detected_language or page.language
         verdict = _KEPT if self._classifier.keeps_all else self._verdict(asked, content, language)
+        follows = page.follow and verdict.follow and self._links.counts(asked.row)
+        followed = page.hrefs if follows else Hrefs()
+        # A page that asks not to be followed is shown all the same; one that is not kept is not.
+        needed = page.requisites if verdict.keep else []
+        if page.too_long and follows:
+            self._links.refused["too_long"] += page.too_long
+        links, anchors, cut = None, _NONE, page.links_cut
+        if followed or needed:
+            self._tally.links += len(followed) + len(needed)
+            links = self._links.links(followed, page.base, asked.row, needed)
+            cut = cut or any(part.cut for part in links)
+            if page.anchors:
+                anchors = self._links.anchors(page.anchors, page.base)
         facts = Facts(
             content.media_type,
             page.charset,
@@ -264,22 +277,12 @@ class Reader:
             page.title,
             page.description,
             page.simhash,
-            page.links_cut,
+            cut,
             page.body_cut,
+            None if links is None else _Urls(links),
+            content.sha1,
         )
-        follows = page.follow and verdict.follow and self._links.counts(asked.row)
-        followed = page.hrefs if follows else Hrefs()
-        # A page that asks not to be followed is shown all the same; one that is not kept is not.
-        needed = page.requisites if verdict.keep else []
-        if page.too_long and follows:
-            self._links.refused["too_long"] += page.too_long
-        if not (followed or needed):
-            return _Judged(facts, verdict, None, {})
-        self._tally.links += len(followed) + len(needed)
-        links = self._links.links(followed, page.base, asked.row, needed)
-        anchors = self._links.anchors(page.anchors, page.base) if page.anchors else {}
-        cut = page.links_cut or any(part.cut for part in links)
-        return _Judged(facts._replace(links=_Urls(links), links_cut=cut), verdict, links, anchors)
+        return _Judged(facts, verdict, links, anchors)
 
     def _verdict(self, asked: FetchPage, content: Content, language: str) -> Verdict:
         page, url = content.page, asked.row.url.decode()

@@ -56,8 +56,9 @@ class Reaping:
             each = self._read(self.arrived.popleft())
             if each is not None:
                 reaped.append(each)
-                links += sum(len(part.urls) for part in each.links or ())
-                size += sum(part.urls.packed.size() for part in each.links or ())
+                for part in each.links or ():
+                    links += len(part.urls)
+                    size += part.urls.packed.size()
                 rules += len(each.outcome.body) if isinstance(each.outcome, RobotsFetched) else 0
             before, now = now, self._clock.monotonic()
             self.arrived.charge(now - before)

@@ -32,6 +32,7 @@ _LINE_ENDS = str.maketrans("", "", "\t\n\r")
 _C0_OR_SPACE = "".join(map(chr, range(33)))
 
 _PLACE = {name: 2 + 2 * place for place, name in enumerate(ATTRIBUTES)}
+_NAME, _ORDER = _PLACE["name"], _PLACE["http-equiv"]
 _BASE, _LINK, _META, _HTML, _FORM, _TITLE, _STYLE, _IFRAME = (
     CODE[name] for name in ("base", "link", "meta", "html", "form", "title", "style", "iframe")
 )
@@ -166,15 +167,14 @@ class Collector:
         return self._decoded(self.body[start:end])
 
     def _meta(self, row: list[int]) -> str | None:
-        name, order = self._value(row, "name"), self._value(row, "http-equiv")
-        if name is not None:
-            name = name.strip().lower()
+        if row[_NAME] >= 0:
+            name = (self._value(row, "name") or "").strip().lower()
             if name in self._robots_names:
                 self.obey(meta_directives(self._value(row, "content") or ""))
             elif name == "description" and not self.description:
                 content = self._value(row, "content", 8 * _DESCRIPTION_LENGTH) or ""
                 self.description = " ".join(content.split())[:_DESCRIPTION_LENGTH]
-        if order is not None and order.strip().lower() == "refresh":
+        if row[_ORDER] >= 0 and (self._value(row, "http-equiv") or "").strip().lower() == "refresh":
             return refresh_target(self._address(row, "content") or "")
         return None
 
@@ -194,7 +194,8 @@ class Collector:
 
     def _other(self, code: int, row: list[int]) -> None:
         if code == _TITLE:
-            self.title = " ".join(unescape(self._content(row)).split())[:_TITLE_LENGTH]
+            title = self._content(row)
+            self.title = " ".join((unescape(title) if "&" in title else title).split())[:_TITLE_LENGTH]
         elif code == _HTML:
             self.language = self.language or (self._value(row, "lang") or "")
         elif code == _STYLE:

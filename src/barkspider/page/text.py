@@ -26,6 +26,7 @@ _CODES = (
     " sna:sn som:so spa:es sqi:sq srp:sr swa:sw swe:sv tam:ta tel:te tgl:tl tha:th tuk:tk tur:tr uig:ug"
     " ukr:uk urd:ur uzb:uz vie:vi yid:yi yor:yo zho:zh zul:zu"
 )
+_TAG = re.compile(r"\s*+([A-Za-z]{2,3})(?![A-Za-z])")
 _SHORT = dict(pair.split(":") for pair in _CODES.split())
 
 
@@ -55,7 +56,7 @@ def primary_language(declared: str) -> str:
     >>> primary_language(" pt-BR, en"), primary_language("EN_us"), primary_language("{{lang}}")
     ('pt', 'en', '')
     """
-    tag = re.match(r"\s*+([A-Za-z]{2,3})(?![A-Za-z])", declared)
+    tag = _TAG.match(declared)
     code = tag[1].lower() if tag else ""
     return _SHORT.get(code, code)
 

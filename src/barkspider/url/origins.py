@@ -38,9 +38,10 @@ class Origins:
         self.keys, self.hosts, self.domains = (np.empty(count, np.uint64) for _ in range(3))
         self.verdicts, self.starts = np.empty(count, np.int64), np.zeros(count + 1, np.int64)
         self.texts = np.empty(1 << 16, np.uint8)
-        # To write single numbers costs less this way.
+        # To write a little costs less this way.
         arrays = (self.keys, self.hosts, self.domains, self.verdicts, self.starts)
         self._columns, self._slots = [array.data for array in arrays], self.slots.data
+        self._texts = self.texts.data
 
     def number(self, origin: str) -> int:
         """The number of an origin, as it stands in canonical URLs."""
@@ -66,7 +67,8 @@ class Origins:
         end = start + len(text)
         if end > len(self.texts):
             self.texts = np.concatenate((self.texts, np.empty(end, np.uint8)))
-        self.texts[start:end] = np.frombuffer(text, np.uint8)
+            self._texts = self.texts.data
+        self._texts[start:end] = text
         key = xxh3_64_intdigest(text, self._seed)
         keys[number], starts[number + 1] = key, end
         slots = self._slots

@@ -186,16 +186,15 @@ class ScopeRules:
                 return "domain"
         if asked_for:
             return None
-        domain = self._domains.pay_level(host)
         if self._include_hosts and host not in self._include_hosts:
             return "host"
-        if self._include_domains and domain not in self._include_domains:
+        if self._include_domains and self._domains.pay_level(host) not in self._include_domains:
             return "domain"
         level = self.scope.level
         if level == "site":
             return None if host in self._seed_hosts else "scope"
         if level == "domain":
-            return None if domain in self._seed_hosts else "scope"
+            return None if self._domains.pay_level(host) in self._seed_hosts else "scope"
         return None
 
     def _judge_target(self, target: str, asked_for: bool = False) -> str | None:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 from publicsuffixlist import PSLFILE
 
+from barkspider.url.parse import parse
+
 # What rules say of a name: it is a suffix; so are all names one label below; it is none although the one above says so.
 _SUFFIX, _ABOVE, _EXCEPTION = 1, 2, 4
-_MARKS = {"*.": _ABOVE, "!": _EXCEPTION, "": _SUFFIX}
+_MARKS = {"*": ("*.", _ABOVE), "!": ("!", _EXCEPTION)}  # by the first sign of a rule
 
 
 def registered(name: str, private: bool = False) -> str | None:
@@ -47,9 +49,9 @@ def _rules(private: bool) -> tuple[dict[str, int], int]:
     most = 0
     for rule, of_icann in _lines():
         if of_icann or private:
-            mark = next(mark for mark in _MARKS if rule.startswith(mark))
+            mark, meaning = _MARKS.get(rule[0], ("", _SUFFIX))
             name = rule.removeprefix(mark)
-            rules[name] = rules.get(name, 0) | _MARKS[mark]
+            rules[name] = rules.get(name, 0) | meaning
             most = max(most, rule.count(".") + 1)
     return rules, most + 1
 
@@ -69,4 +71,4 @@ def _lines() -> list[tuple[str, bool]]:
 
 def _ascii(rule: str) -> str:
     mark = "!" if rule[0] == "!" else ""
-    return mark + rule[len(mark) :].encode("idna").decode()
+    return mark + (parse(f"http://{rule[len(mark) :]}/").host_str or "")
