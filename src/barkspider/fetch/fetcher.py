@@ -343,7 +343,8 @@ class Fetcher:
 
 
 def _tls_context(settings: Settings) -> ssl.SSLContext:
-    os.close(os.open(os.devnull, os.O_RDONLY))  # without a file handle, authorities would be missing in silence
+    # Without a file handle, which this raises, authorities would be missing in silence.
+    os.close(os.open(os.devnull, os.O_RDONLY))
     context = ssl.create_default_context()
     if settings.fetch.tls_authority:
         try:
