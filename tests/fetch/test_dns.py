@@ -351,6 +351,28 @@ def test_a_name_that_was_asked_again_counts_as_used() -> None:
     bench(lambda *_: Answer(["8.8.8.8"], ttl=0), test, cache_size=2)
 
 
+def test_a_channel_is_replaced_after_a_minute_and_forgets_what_it_was_told() -> None:
+    async def test(bench: Bench) -> None:
+        for name, later in (
+            ("a.example", 0),
+            ("b.example", 59),
+            ("a.example", 0),
+            ("b.example", 1),
+            ("a.example", 0),
+        ):
+            bench.clock.now += later
+            await bench.resolve(name)
+        # c-ares remembers for an hour: the resolver has forgotten the first when it is asked for again.
+        assert [name for name, _ in bench.server.asked] == [
+            "a.example",
+            "b.example",
+            "b.example",
+            "a.example",
+        ]
+
+    bench(lambda *_: Answer(["8.8.8.8"], ttl=3600), test, cache_size=100, min_ttl=0.0, max_ttl=0.0)
+
+
 def test_closing_tells_everyone_who_waits() -> None:
     async def test(bench: Bench) -> None:
         bench.server.open.clear()

@@ -8,7 +8,6 @@ in another way, from one time to the next.
 
 from __future__ import annotations
 
-from base64 import b32decode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barkspider.archive.records import first_bits
 from barkspider.archive.schemas import DIGESTS
 from barkspider.archive.tables import open_table
 from barkspider.core.events import Prepared
@@ -103,4 +103,4 @@ def _new_pages(env: Env, folder: Path, seen: int) -> Iterator[tuple[_Keys, _Keys
 
 
 def _short(digest: str | None) -> int:
-    return int.from_bytes(b32decode(digest)[:8]) if digest else 0
+    return first_bits(digest) if digest else 0

@@ -30,6 +30,7 @@ _CONTENT_TYPE = re.compile(
 _PLAIN = "".join(map(chr, range(0x21, 0x7F)))
 
 _BASE_32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_AS_NUMBER = str.maketrans(_BASE_32, "0123456789ABCDEFGHIJKLMNOPQRSTUV")  # the digits that `int` knows
 _PAIRS = [first + second for first in _BASE_32 for second in _BASE_32]
 
 
@@ -68,6 +69,15 @@ def base_32(found: bytes) -> str:
         f"{pairs[bits >> 70 & 1023]}{pairs[bits >> 60 & 1023]}{pairs[bits >> 50 & 1023]}{pairs[bits >> 40 & 1023]}"
         f"{pairs[bits >> 30 & 1023]}{pairs[bits >> 20 & 1023]}{pairs[bits >> 10 & 1023]}{pairs[bits & 1023]}"
     )
+
+
+def first_bits(text: str) -> int:
+    """The first 64 bits of a digest in base 32, in a quarter of the time that decoding all of it takes.
+
+    >>> first_bits(base_32(bytes(range(20)))) == int.from_bytes(range(8))
+    True
+    """
+    return int(text[:13].translate(_AS_NUMBER), 32) >> 1
 
 
 def payload_start(response: bytes) -> int:

@@ -9,7 +9,6 @@ A file is named `….open` while it grows; when it is complete it loses that, an
 
 from __future__ import annotations
 
-from base64 import b32decode
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -26,6 +25,7 @@ from barkspider.archive.records import (
     VERSION,
     base_32,
     digest,
+    first_bits,
     frame,
     header,
     header_value,
@@ -337,7 +337,7 @@ class WarcWriter:
             for offset, found in sorted((int(each["offset"]), each["digest"]) for each in stored):
                 place = number << _OFFSET_BITS | offset
                 if place > until:
-                    payloads.put(_short(b32decode(found)), place)
+                    payloads.put(first_bits(found), place)
 
     def _read_original(self, place: int) -> Original | None:
         self.flush()

@@ -1,4 +1,4 @@
-"""Names to addresses, without ever blocking the loop: c-ares through aiodns, and a cache of our own.
+"""Names to addresses, without ever blocking the loop: c-ares, and a cache of our own.
 
     host ─► address literal? ─► remembered? ─► being asked? ─► c-ares: A, AAAA ─► address rules ─► remembered
 
@@ -20,12 +20,12 @@ from functools import partial
 from itertools import islice
 from weakref import WeakSet
 
-import aiodns
 import pycares
-from aiodns.error import ARES_EBADNAME, ARES_ENODATA, ARES_ENOTFOUND, DNSError
+from pycares.errno import ARES_EBADNAME, ARES_ENODATA, ARES_ENOTFOUND
 
 from barkspider.core.settings import Dns
 from barkspider.fetch.addresses import AddressRules
+from barkspider.fetch.channel import Channel
 from barkspider.url import is_address
 
 _NO_NAME = {ARES_ENOTFOUND, ARES_ENODATA, ARES_EBADNAME}
@@ -38,6 +38,7 @@ _MOST_ADDRESSES, _MOST_JUDGED = 8, 32
 _MOST_RECORDS = 64
 # To one channel of c-ares: 13 MB of answers that we remember anyway.
 _MOST_QUERIES = 10_000
+_RENEWED = 60.0  # seconds until a channel reads anew which name servers the system has
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ class Resolver:
     of last use; while it is asked for it is in `_lookups`, with everyone who wants to be told.
 
     A name in the cache costs about 360 bytes. c-ares has a cache too, which nothing bounds and pycares cannot
-    switch off: 1.3 KB a name for up to an hour. So a channel is replaced after `_MOST_QUERIES`; the old one closes itself
-    when the last who asked it is told.
+    switch off: 1.3 KB a name for up to an hour. So a channel is replaced after `_MOST_QUERIES` or `_RENEWED`; the old one
+    closes itself when the last who asked it is told.
     """
 
     def __init__(
@@ -76,8 +77,8 @@ class Resolver:
             deque()
         )  # filled by `look_up`, emptied when fewer than `dns.in_flight` are asked for
         self._asking = 0
-        self._channels: WeakSet[aiodns.DNSResolver] = WeakSet()
-        self._channel, self._given = self._open(), 0
+        self._channels: WeakSet[Channel] = WeakSet()
+        self._channel, self._given, self._opened = self._open(), 0, clock()
 
     def look_up(self, host: str, done: Callable[[Resolution], None]) -> None:
         """Tell `done`, maybe at once. Literals are checked like names; what cannot be a name does not exist."""
@@ -117,7 +118,7 @@ class Resolver:
         for name in list(self._lookups):
             self._tell(name, self._nothing("dns_failure"))
         for channel in list(self._channels):
-            await channel.close()
+            channel.close()
 
     def validate(self) -> None:
         """Check the invariants; for tests."""
@@ -135,24 +136,18 @@ class Resolver:
     def _ask(self, name: str, kinds: tuple[str, ...], error: str) -> None:
         """Ask for the first of these kinds of addresses, and for the others if it has none; `error` is what is known if
         none has."""
-        if self._given >= min(_MOST_QUERIES, self._settings.cache_size):
-            self._channel, self._given = self._open(), 0
+        now = self._clock()
+        if self._given >= min(_MOST_QUERIES, self._settings.cache_size) or now - self._opened >= _RENEWED:
+            self._channel, self._given, self._opened = self._open(), 0, now
         self._given += 1
-        query = self._channel.query_dns(name, kinds[0])
-        query.add_done_callback(partial(self._answered, name, kinds, error, self._channel))
+        self._channel.ask(name, kinds[0], partial(self._answered, name, kinds, error))
 
     def _answered(
-        self,
-        name: str,
-        kinds: tuple[str, ...],
-        error: str,
-        _channel: aiodns.DNSResolver,  # which must not close itself before
-        query: asyncio.Future[pycares.DNSResult],
+        self, name: str, kinds: tuple[str, ...], error: str, said: pycares.DNSResult | None, code: int
     ) -> None:
-        failure = query.exception()
         if name not in self._lookups:  # closed meanwhile
             return None
-        answer = [] if failure is not None else query.result().answer[:_MOST_RECORDS]
+        answer = [] if said is None else said.answer[:_MOST_RECORDS]
         found = [
             record.data.addr
             for record in answer
@@ -160,7 +155,7 @@ class Resolver:
         ]
         if found:
             return self._remember(name, self._judge(found, min(record.ttl for record in answer)))
-        code = failure.args[0] if isinstance(failure, DNSError) else ARES_ENODATA
+        code = code or ARES_ENODATA
         if code not in _NO_NAME:
             error = "dns_failure"
         # A name without A may have AAAA; one that does not exist, or whose servers fail, is done. Not
@@ -182,9 +177,8 @@ class Resolver:
         for done in self._lookups.pop(name):
             done(found)
 
-    def _open(self) -> aiodns.DNSResolver:
-        servers = list(self._settings.servers) or None
-        channel = aiodns.DNSResolver(servers, timeout=self._settings.timeout, tries=self._settings.tries)
+    def _open(self) -> Channel:
+        channel = Channel(self._settings.servers, self._settings.timeout, self._settings.tries)
         self._channels.add(channel)
         return channel
 

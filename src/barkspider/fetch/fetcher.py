@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 import sys
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 
 from barkspider.core.errors import SettingsError
 from barkspider.core.settings import Fetch, Network, Settings
@@ -140,7 +141,10 @@ class Fetcher:
         )  # users of a hosting domain are kept apart
         self._given = read_cookies(settings.cookies.file)
         self.give_cookies()
-        self._tls = _tls_context(settings)
+        # Reading the system's authorities takes 40 ms, and many crawls meet no https; a file of the user's is checked now.
+        self._tls = cache(partial(_tls_context, settings))
+        if settings.fetch.tls_authority:
+            self._tls()
         self._proxy = Proxy.parse(settings.network.proxy) if settings.network.proxy else None
         # The proxy is the operator's word, wherever it is; it has names of its own.
         self._proxy_names = Resolver(settings.dns, AddressRules(_ANYWHERE, contact="operator"))
@@ -279,7 +283,7 @@ class Fetcher:
             detail = "the name of the proxy has no address"
             return self._end(fetching, Exchange(failure="proxy_error", detail=detail))
         parts, address = fetching.parts, fetching.address
-        tls = self._tls if parts.scheme == "https" else None
+        tls = self._tls() if parts.scheme == "https" else None
         way = (self._proxy, proxy.addresses[0]) if self._proxy is not None and proxy is not None else None
         target = Target(address, self.rules.port(address, parts.port), parts.host.strip("[]"), tls, way)
         fetching.connection = Connection(self._shared, target)
@@ -339,6 +343,8 @@ class Fetcher:
 
 
 def _tls_context(settings: Settings) -> ssl.SSLContext:
+    # Without a file handle, which this raises, authorities would be missing in silence.
+    os.close(os.open(os.devnull, os.O_RDONLY))
     context = ssl.create_default_context()
     if settings.fetch.tls_authority:
         try:
