@@ -2,7 +2,8 @@
 
 The same number of pages of the synthetic web by one process and by two, in turn: CPU a page of all crawling processes, and
 that of the supervisor; what is exchanged, for several sizes of batches. Then thousands of domains on ten addresses by four
-processes: how many requests came too soon by the servers' own log, and which part of the possible rate was reached.
+processes: how many requests came too soon by the servers' own log, and which part of the possible rate was reached. At last a
+web of 50,000 pages by four: exchanged, exactly the pages of the truth; behind firewalls, those of the simulation.
 """
 
 from __future__ import annotations
@@ -13,14 +14,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.engine.warcs import archived
+from tests.parallel.firewalls import behind_firewalls
+
+from barkspider.engine.folder import part_folders
 from barkspider.lab.synthweb import RunningWeb, WebSpec, read_log, running_web
 
 _SPEC = WebSpec(seed=1, pages=10_000_000, servers=1_000)
 _CROWDED = WebSpec(seed=2, pages=200_000, domains=5_000, servers=10, page_bytes=3_000, crawl_delay=0.0)
+_FINITE = WebSpec(seed=4, pages=50_000, servers=500, page_bytes=3_000, crawl_delay=0.05)
 _BATCHES = (10, 100, 1_000)
 _SERVER_DELAY = 0.1  # seconds
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -53,12 +60,17 @@ def run(quick: bool) -> dict[str, Any]:
         ]
     ratio = min(costs[2]) / min(costs[1])
     breaches, rate = (None, None) if quick else _crowd()
+    exact = dict.fromkeys(("exchange", "firewall")) if quick else _exact()
     return {
         "figures": figures,
         "targets": [
             _target("CPU a page of 2 processes, of that of 1", round(ratio, 3), 1.1, ratio <= 1.1),
             _target("supervisor, share of the CPU", round(max(shares), 4), 0.02, max(shares) <= 0.02),
             _target("10 servers, 4 processes: requests too soon", breaches, 0, breaches == 0),
+            *(
+                _target(f"{mode}, 4 processes: pages missing, too many or twice", wrong, 0, wrong == 0)
+                for mode, wrong in exact.items()
+            ),
             _target(
                 "10 servers, 4 processes: share of the possible rate",
                 rate,
@@ -77,37 +89,25 @@ def _crawl(served: RunningWeb, processes: int, pages: int, *more: str) -> tuple[
     """What a crawl told at its end, and the CPU seconds of its supervisor since all parts have begun."""
     options = ["seed=7", "scope.level=web", "politeness.host_delay=50ms", "politeness.server_delay=5ms"]
     options += ["politeness.slow_factor=0", "limits.grace=1s", f"limits.pages={pages}", *more]
-    return _run(served, processes, options, served.web.seeds(200))
+    with tempfile.TemporaryDirectory() as folder:
+        return _run(served, processes, options, served.web.seeds(200), Path(folder) / "job")
 
 
 def _run(
-    served: RunningWeb, processes: int, options: Sequence[str], seeds: Sequence[str]
+    served: RunningWeb, processes: int, options: Sequence[str], seeds: Sequence[str], job: Path
 ) -> tuple[dict[str, Any], float]:
     chosen = [f"{name}={value}" for name, value in served.settings().items()] + [*options]
-    with tempfile.TemporaryDirectory() as folder:
-        command = [
-            sys.executable,
-            "-m",
-            "barkspider.cli",
-            "crawl",
-            *seeds,
-            "--json",
-            "--job",
-            f"{folder}/job",
-        ]
-        command += ["--processes", str(processes), *(word for each in chosen for word in ("--set", each))]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        ) as process:
-            first = cpu = 0.0
-            while process.poll() is None:
-                cpu = max(cpu, _cpu(process.pid))
-                first = first or (
-                    cpu if len(list(Path(folder).glob("job/part-*/control.sock"))) == processes else 0.0
-                )
-                time.sleep(0.1)
-            assert process.stdout is not None
-            return json.loads(process.stdout.read()), cpu - first
+    command = [sys.executable, "-m", "barkspider.cli", "crawl", *seeds, "--json", "--job", str(job)]
+    command += ["--processes", str(processes), *(word for each in chosen for word in ("--set", each))]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        first = cpu = 0.0
+        while process.poll() is None:
+            cpu = max(cpu, _cpu(process.pid))
+            has_begun = len(list(job.glob("part-*/control.sock"))) == processes
+            first = first or (cpu if has_begun else 0.0)
+            time.sleep(0.1)
+        assert process.stdout is not None
+        return json.loads(process.stdout.read()), cpu - first
 
 
 def _cpu(process: int) -> float:
@@ -116,6 +116,31 @@ def _cpu(process: int) -> float:
     except FileNotFoundError:
         return 0.0
     return (int(fields[11]) + int(fields[12])) / _TICKS
+
+
+def _exact() -> dict[str, int | None]:
+    """How many pages of a finite web are missing, too many or fetched twice, in each mode."""
+    wrong: dict[str, int | None] = {}
+    with running_web(_FINITE) as served:
+        seeds = served.web.seeds(20)
+        for mode in ("exchange", "firewall"):
+            with tempfile.TemporaryDirectory() as folder:
+                job = Path(folder) / "job"
+                options = [
+                    "seed=7",
+                    "scope.level=web",
+                    "politeness.host_delay=5ms",
+                    "politeness.server_delay=1ms",
+                ]
+                options += ["politeness.slow_factor=0", f"parallel.mode={mode}", "archive.duplicates=false"]
+                _run(served, 4, options, seeds, job)
+                pages = Counter(url for part in part_folders(job) for url in archived(part, "pages"))
+                if mode == "exchange":
+                    truth = Counter(served.web.reachable_urls(seeds))
+                else:
+                    truth = Counter(behind_firewalls(served.web, seeds, 4, 7, Path(folder)))
+                wrong[mode] = ((pages - truth) + (truth - pages)).total()
+    return wrong
 
 
 def _crowd() -> tuple[int, float]:
@@ -130,7 +155,7 @@ def _crowd() -> tuple[int, float]:
             "limits.time=30s",
             "limits.grace=1s",
         ]
-        _run(served, 4, options, served.web.seeds(500))
+        _run(served, 4, options, served.web.seeds(500), Path(folder) / "job")
         assert served.log_path is not None
         last: dict[str, float] = {}
         too_soon, times = 0, dict[str, list[float]]()

@@ -160,11 +160,11 @@ def test_robots_and_errors_have_tables_of_their_own(tmp_path: Path) -> None:
     archive.add(batches_of(notes), NO_URLS)
     archive.close()
     (robots,) = ask(
-        Env(), tmp_path, "SELECT origin, fetch_status, fetch_redirect, outcome, warc_filename FROM robots"
+        Env(), [tmp_path], "SELECT origin, fetch_status, fetch_redirect, outcome, warc_filename FROM robots"
     ).to_pylist()
     assert robots.pop("warc_filename").startswith("robots-")
     assert list(robots.values()) == ["http://a.example", 301, "/other.txt", "redirect"]
-    errors = ask(Env(), tmp_path, "SELECT what, outcome, url, key, tries FROM errors").to_pylist()
+    errors = ask(Env(), [tmp_path], "SELECT what, outcome, url, key, tries FROM errors").to_pylist()
     assert [tuple(row.values()) for row in errors] == [
         ("page", "timeout_connect", "http://b.example/", 9, 2),
         ("dns", "dns_no_name", None, None, 0),
@@ -185,7 +185,7 @@ def test_domains_follow_from_pages_and_links(tmp_path: Path) -> None:
     keep(archive, "http://a.com/z", b"222", "http://b.org/", number=60)
     keep(archive, "http://b.org/", b"33")
     archive.close()
-    found = ask(Env(), tmp_path, "SELECT * FROM domains ORDER BY domain").to_pylist()
+    found = ask(Env(), [tmp_path], "SELECT * FROM domains ORDER BY domain").to_pylist()
     plain = [{name: value for name, value in row.items() if "time" not in name} for row in found]
     names = ("domain", "pages", "bytes", "hosts", "links_out", "links_in", "domains_out", "domains_in")
     assert [tuple(row[name] for name in names) for row in plain] == [
@@ -202,7 +202,7 @@ def test_links_and_metadata_can_be_switched(tmp_path: Path) -> None:
     archive = open_archive(tmp_path, links=False, metadata=True)
     keep(archive, "http://a.com/", b"1", "http://b.org/")
     archive.close()
-    assert ask(Env(), tmp_path, "SELECT count(*) AS n FROM links").to_pylist() == [{"n": 0}]
+    assert ask(Env(), [tmp_path], "SELECT count(*) AS n FROM links").to_pylist() == [{"n": 0}]
     (warc,) = tmp_path.glob("pages-*.warc.gz")
     with WarcFile(Env(), warc) as file:
         *_, metadata = file
@@ -307,7 +307,7 @@ def test_a_disk_that_refuses_is_said_and_the_rest_is_kept() -> None:
 )
 def test_a_question_cannot_do_more_than_read_the_tables(sql: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=message) as error:
-        ask(Env(), tmp_path, sql)
+        ask(Env(), [tmp_path], sql)
     assert "\n" not in str(error.value)
 
 
@@ -317,7 +317,7 @@ def test_a_quote_in_the_name_of_the_folder_is_part_of_the_name(tmp_path: Path) -
     archive = open_archive(folder)
     keep(archive, "http://a.com/", b"1")
     archive.close()
-    assert ask(Env(), folder, "SELECT url FROM pages").to_pylist() == [{"url": "http://a.com/"}]
+    assert ask(Env(), [folder], "SELECT url FROM pages").to_pylist() == [{"url": "http://a.com/"}]
 
 
 @settings(max_examples=10, deadline=None)
@@ -336,7 +336,7 @@ def test_duplicates_are_all_found_whatever_the_batches(bodies: list[int], step: 
                 first.setdefault(body, row.key)
             archive.prepare()()
             find_duplicates(Env(), folder)
-        pages = ask(Env(), folder, "SELECT key, duplicate_of FROM pages").to_pylist()
+        pages = ask(Env(), [folder], "SELECT key, duplicate_of FROM pages").to_pylist()
         assert {row["key"]: row["duplicate_of"] for row in pages if row["duplicate_of"]} == expected
         assert len(pages) == len(bodies)
 
@@ -381,7 +381,7 @@ def test_duplicates_survive_a_crash_before_their_commit(
             find_duplicates(Env(), tmp_path)
     assert find_duplicates(Env(), tmp_path) == 2
     assert find_duplicates(Env(), tmp_path) == 0
-    pages = ask(Env(), tmp_path, "SELECT duplicate_of FROM pages ORDER BY fetch_time").to_pylist()
+    pages = ask(Env(), [tmp_path], "SELECT duplicate_of FROM pages ORDER BY fetch_time").to_pylist()
     assert [row["duplicate_of"] for row in pages] == [None, keys[0], keys[0]]
 
 
@@ -395,7 +395,9 @@ def test_a_reader_beside_a_writer_sees_every_row_once(
 
     def watch() -> None:
         while not done.is_set():
-            seen.append([row["depth"] for row in ask(Env(), tmp_path, "SELECT depth FROM pages").to_pylist()])
+            seen.append(
+                [row["depth"] for row in ask(Env(), [tmp_path], "SELECT depth FROM pages").to_pylist()]
+            )
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -410,6 +412,6 @@ def test_a_reader_beside_a_writer_sees_every_row_once(
     archive.close()
     counts = [len(rows) for rows in seen]
     assert counts == sorted(counts)
-    assert ask(Env(), tmp_path, "SELECT count(DISTINCT url) AS n, count(*) AS m FROM pages").to_pylist() == [
-        {"n": 24, "m": 24}
-    ]
+    assert ask(
+        Env(), [tmp_path], "SELECT count(DISTINCT url) AS n, count(*) AS m FROM pages"
+    ).to_pylist() == [{"n": 24, "m": 24}]

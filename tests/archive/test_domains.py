@@ -75,5 +75,5 @@ def test_the_table_is_what_sql_says(tmp_path: Path, memory: int) -> None:
     open_table(Env(), tmp_path, "domains").replace(domain_rows(Env(), tmp_path, memory))
     found = open_table(Env(), tmp_path, "domains").read()
     assert found.schema == SCHEMAS["domains"]
-    assert found.to_pylist() == ask(Env(), tmp_path, "SELECT * FROM domains ORDER BY domain").to_pylist()
+    assert found.to_pylist() == ask(Env(), [tmp_path], "SELECT * FROM domains ORDER BY domain").to_pylist()
     assert [path.name for path in tmp_path.iterdir()] == ["tables"]  # what waited on disk is gone

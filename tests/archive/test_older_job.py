@@ -73,7 +73,7 @@ def test_all_rows_of_an_older_job_are_there_and_what_was_added_is_null(
         assert found.schema.equals(SCHEMAS[name])
         assert found.drop_columns(field.name).equals(expected)
         assert found[field.name].null_count == expected.num_rows
-        (batch,) = open_table(Env(), job.archive, name).batches([field.name], skip=expected.num_rows - 1)
+        (batch,) = open_table(Env(), job.archives[0], name).batches([field.name], skip=expected.num_rows - 1)
         assert batch.to_pylist() == [{field.name: None}]
         asked = job.query(f"SELECT * FROM {name}")
         assert asked.schema.names[: len(SCHEMAS[name])] == SCHEMAS[name].names
@@ -110,7 +110,7 @@ def test_old_files_are_merged_with_new_ones_into_a_file_of_the_present_columns(
     grow(monkeypatch)
     job, checked = open_job(older), Checked()
     for (name, field), value in zip(ADDED.items(), ("calm", 0.5), strict=True):
-        table = open_table(Env(), job.archive, name)
+        table = open_table(Env(), job.archives[0], name)
         before = as_now(older, name)
         table.write(grown(before, name, value))
         assert [version(path) for path in table.files()] == [None, b"%d" % NEXT]
@@ -126,7 +126,7 @@ def test_old_files_are_merged_with_new_ones_into_a_file_of_the_present_columns(
                 f"SELECT count(*) AS n, count(*) FILTER ({field.name} = {value!r}) AS new FROM {name}"
             ).to_pylist()
             assert counts == {"n": len(values), "new": 2}
-            assert list(verify_archive(Env(), job.archive, checked)) == []
+            assert list(verify_archive(Env(), job.archives[0], checked)) == []
         (path,) = table.files()
         assert pq.read_schema(path).equals(SCHEMAS[name])
         assert version(path) == b"%d" % NEXT
@@ -139,14 +139,14 @@ def test_a_file_of_a_later_version_is_read_and_left_as_it_is(
     job, before = open_job(older), as_now(older, "pages")
     with monkeypatch.context() as later:
         grow(later)
-        open_table(Env(), job.archive, "pages").write(grown(before, "pages", "calm"))
-    table = open_table(Env(), job.archive, "pages")
+        open_table(Env(), job.archives[0], "pages").write(grown(before, "pages", "calm"))
+    table = open_table(Env(), job.archives[0], "pages")
     for number in (3, 4):
         table.write(before.slice(number, 1))
     for _ in range(2):
         assert table.read().equals(before.take([*range(15), 0, 1, 3, 4]))
         assert job.query("SELECT count(*) AS n FROM pages").to_pylist() == [{"n": 19}]
-        assert list(verify_archive(Env(), job.archive)) == []
+        assert list(verify_archive(Env(), job.archives[0])) == []
         table.compact()
     assert [version(path) for path in table.files()] == [None, b"%d" % NEXT, b"%d" % (NEXT - 1)]
     assert pq.read_table(table.files()[1])["mood"].to_pylist() == ["calm", "calm"]

@@ -253,7 +253,7 @@ def test_an_ended_crawl_can_go_on_and_end_again(tmp_path: Path) -> None:
         journal = crawl.journal
         crawl.check()
         folder = crawl.archive_folder
-        pages = ask(Env(), folder, "SELECT url, duplicate_of FROM pages").to_pylist()
+        pages = ask(Env(), [folder], "SELECT url, duplicate_of FROM pages").to_pylist()
         assert len(pages) == 6 * (turn + 1)
         same = {row["url"]: row["duplicate_of"] for row in pages if row["duplicate_of"]}
         third = KEYS.of("http://a.example/3")
@@ -283,7 +283,7 @@ def test_an_end_without_a_commit_derives_nothing_that_recovery_would_take_back(t
     again.page(2, content=0)
     again.close()
     again.check()
-    pages = ask(Env(), again.archive_folder, "SELECT url, duplicate_of FROM pages ORDER BY url").to_pylist()
+    pages = ask(Env(), [again.archive_folder], "SELECT url, duplicate_of FROM pages ORDER BY url").to_pylist()
     assert [tuple(row.values()) for row in pages] == [
         ("http://a.example/0", None),
         ("http://a.example/2", KEYS.of("http://a.example/0")),

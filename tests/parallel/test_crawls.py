@@ -14,6 +14,7 @@ from barkspider.engine.folder import part_folders
 from barkspider.lab.synthweb import RunningWeb, WebSpec, read_log, running_web
 from tests.cli.program import run
 from tests.engine.warcs import archived
+from tests.parallel.firewalls import behind_firewalls
 from tests.parallel.killed import DEFAULTS, NONE
 from tests.parallel.killed import run as run_killed
 
@@ -117,24 +118,15 @@ def test_a_job_of_parts_is_one_job_to_every_command(
     program("verify", str(job))
 
 
-def test_a_firewall_keeps_to_its_own(served: RunningWeb, tmp_path: Path, program: Program) -> None:
-    job = tmp_path / "job"
-    more = ("parallel.mode=firewall",)
-    told = json.loads(
-        program(
-            "crawl",
-            *served.web.seeds(3),
-            "--job",
-            str(job),
-            "--processes",
-            "2",
-            "--json",
-            *options(served, *more),
-        )
-    )
-    pages = pages_of(job)
-    assert max(pages.values()) == 1
-    assert set(pages) <= served.web.reachable_urls(served.web.seeds(3))
+def test_a_firewall_fetches_what_the_simulation_says(
+    served: RunningWeb, tmp_path: Path, program: Program
+) -> None:
+    job, seeds = tmp_path / "job", served.web.seeds(3)
+    chosen = options(served, "parallel.mode=firewall")
+    told = json.loads(program("crawl", *seeds, "--job", str(job), "--processes", "2", "--json", *chosen))
+    pages, expected = pages_of(job), behind_firewalls(served.web, seeds, 2, 7, tmp_path)
+    assert pages == Counter(expected)
+    assert 0 < len(expected) < len(served.web.reachable_urls(seeds))
     assert told["gauges"]["not_ours"] > 0
     assert told["gauges"]["sent"] == 0
 

@@ -19,7 +19,7 @@ from rich.live import Live
 from rich.table import Table
 
 from barkspider.cli.terminal import complain, say, say_json, screen, styled
-from barkspider.cli.wording import classifier, loop_held, problem, reasons, volume
+from barkspider.cli.wording import classifier, exchanged, loop_held, problem, reasons, volume
 from barkspider.core.settings import Settings
 from barkspider.engine import Crawl, Job, Statistics, check_hosts
 from barkspider.storage.env import Env
@@ -217,6 +217,7 @@ def summary(statistics: Statistics, title: str) -> Table:
         "hosts": f"{statistics.gauges['hosts']:,}, {statistics.robots_files:,} robots.txt",
         "largest queue": f"{statistics.queue_max:,}",
         "redirects": f"{statistics.redirects:,}",
+        **exchanged(statistics.gauges, statistics.pages),
         "refused": reasons(statistics.refused) or "none",
         "failed": reasons(statistics.failed) or "none",
         "out of scope": reasons(statistics.out_of_scope) or "none",

@@ -34,6 +34,23 @@ def classifier(errors: int) -> dict[str, str]:
     return {"classifier": f"failed on {errors:,} pages, which are kept: see log.jsonl"} if errors else {}
 
 
+def exchanged(gauges: Mapping[str, int], pages: int) -> dict[str, str]:
+    """The row about what several processes sent each other, or kept to themselves; none for one process.
+
+    >>> exchanged({"sent": 300, "sent_bytes": 24_000, "batches": 6, "not_ours": 0}, 100)
+    {'exchanged': '300 URLs in 6 batches, 3.00 and 240 bytes a page'}
+    >>> exchanged({}, 100)
+    {}
+    """
+    if "sent" not in gauges:
+        return {}
+    told = f"{gauges['sent']:,} URLs in {gauges['batches']:,} batches"
+    if pages and gauges["sent"]:
+        told += f", {gauges['sent'] / pages:.2f} and {gauges['sent_bytes'] / pages:.0f} bytes a page"
+    dropped = f"; {gauges['not_ours']:,} links of others were dropped" if gauges["not_ours"] else ""
+    return {"exchanged": told + dropped}
+
+
 def loop_held(gauges: Mapping[str, int]) -> str:
     """The longest time for which a crawl looked at no socket.
 

@@ -40,6 +40,15 @@ def check_job(path: Path) -> None:
             raise JobError(f"cannot look into {error.filename}: {error.strerror}") from error
 
 
+def is_part(path: Path) -> bool:
+    """Whether a folder is named as those of parts are.
+
+    >>> is_part(Path("jobs/web/part-0003")), is_part(Path("jobs/web"))
+    (True, False)
+    """
+    return _PART.fullmatch(path.name) is not None
+
+
 def part_folders(job: Path) -> list[Path]:
     """The folders of the parts of a job that several processes crawl; the job itself, if it is one's.
 
@@ -48,7 +57,7 @@ def part_folders(job: Path) -> list[Path]:
     """
     if not (job / DIVISION).is_file():
         return [job]
-    return sorted(path for path in job.iterdir() if _PART.fullmatch(path.name) and path.is_dir())
+    return sorted(path for path in job.iterdir() if is_part(path) and path.is_dir())
 
 
 def events(path: Path) -> Iterator[dict[str, Any]]:

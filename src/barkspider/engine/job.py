@@ -13,7 +13,7 @@ from barkspider.core.errors import JobError, StorageError
 from barkspider.core.load import replace
 from barkspider.core.settings import Settings
 from barkspider.engine.checkpoint import check_format
-from barkspider.engine.folder import LOG, SETTINGS, check_job
+from barkspider.engine.folder import LOG, SETTINGS, check_job, is_part
 from barkspider.engine.preflight import check_settings
 from barkspider.engine.trust import take_settings, write_settings
 from barkspider.storage.calls import FolderLock
@@ -52,6 +52,8 @@ class Job:
         self.resumed = resumed
         self._log = env.append(path / LOG)
         self.archive = path / "archive"
+        if settings.parallel.processes == 1 or is_part(path):  # of several processes each part has its own
+            env.make_folder(self.archive)  # a job may have been killed before it had one
 
     @classmethod
     def create(cls, path: Path, settings: Settings, seeds: Sequence[str], env: Env) -> Job:

@@ -50,7 +50,6 @@ def open_parts(job: Job, clock: Clock) -> Parts:
 
 def _open_parts(job: Job, clock: Clock) -> Parts:
     settings, tally, steady = job.settings, Tally(), SteadyClock(clock)
-    job.env.make_folder(job.archive)
     ledger = Ledger(job.env, job.path)
     links = LinkMaker(settings, job.seeds(), clock.wall, tally.out_of_scope)
     info = {

@@ -1,7 +1,7 @@
 """TLS between bytes on the wire and bytes in the clear; no I/O.
 
 On a socket of its own TLS takes thirty system calls more for a page: two to read each record, others to look at the
-socket. Here what arrives is handed over in large pieces, and what is to be sent goes in one (docs/performance-tls.md).
+socket. Here what arrives is handed over in large pieces, and what is to be sent goes in one (docs/performance.md).
 """
 
 from __future__ import annotations
