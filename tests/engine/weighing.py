@@ -57,6 +57,7 @@ def main() -> None:
 
     import barkspider.cli.app
     import barkspider.cli.run  # noqa: F401
+    from barkspider.core.allotment import share_arenas
     from barkspider.core.load import load_settings
     from barkspider.engine import Crawl, Job
     from barkspider.storage.env import Env
@@ -66,6 +67,7 @@ def main() -> None:
     idle, start = peak(), time.process_time()
     gc.freeze()  # as the program does it
     gc.set_threshold(50_000, 20, 20)
+    share_arenas()
     crawling = 0
 
     async def run(folder: Path) -> int:

@@ -20,6 +20,7 @@ from rich.table import Table
 
 from barkspider.cli.terminal import complain, say, say_json, screen, styled
 from barkspider.cli.wording import classifier, exchanged, loop_held, problem, reasons, volume
+from barkspider.core.allotment import share_arenas
 from barkspider.core.settings import Settings
 from barkspider.engine import Crawl, Job, Statistics, check_hosts
 from barkspider.storage.env import Env
@@ -72,6 +73,7 @@ def run_job(
         sys.path.append("")
     # What was imported stays for good and the queues hold few cycles: rare collections save a tenth of the CPU.
     gc.freeze()
+    share_arenas()
     thresholds = gc.get_threshold()
     gc.set_threshold(50_000, 20, 20)
     try:

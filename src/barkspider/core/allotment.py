@@ -6,6 +6,7 @@ code that runs for the first time, certificates, the list of public suffixes. Th
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import replace
 
 from barkspider.core.settings import Settings
@@ -14,6 +15,7 @@ _BESIDE = 36_000_000  # 25 MB that a crawl of a page takes, and what the allocat
 _NAME = 1_200  # bytes of a host name that several caches remember: its domain, its keys, its key in the index
 _DNS_NAME = 700  # in our cache and in that of c-ares
 _DIGEST = 32
+_M_ARENA_MAX, _ARENAS = -8, 2  # of malloc.h; one for the loop and one for all threads beside it
 
 
 def fit_memory(settings: Settings) -> Settings:
@@ -38,6 +40,23 @@ def fit_memory(settings: Settings) -> Settings:
             table_memory=at_most(settings.archive.table_memory, memory, 64),
         ),
     )
+
+
+def share_arenas() -> None:
+    """Have the threads of this process allocate from one arena, where the C library has any: each of its own would keep
+    megabytes that are free."""
+    _ask_allocator("mallopt", _M_ARENA_MAX, _ARENAS)
+
+
+def give_back() -> None:
+    """Let the system have what is free, in a few milliseconds: what comes next needs memory of other sizes."""
+    _ask_allocator("malloc_trim", 0)
+
+
+def _ask_allocator(name: str, *numbers: int) -> None:
+    call = getattr(ctypes.CDLL(None), name, None)
+    if call is not None:  # it is one of glibc
+        call(*numbers)
 
 
 def at_most(wanted: int, memory: int, share: int, each: int = 1) -> int:

@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from typing import Any, Self, cast
 
-from barkspider.core.allotment import fit_memory
+from barkspider.core.allotment import fit_memory, give_back
 from barkspider.core.clock import Clock, SystemClock
 from barkspider.core.errors import ShortMemoryError, StorageError, is_shortage
 from barkspider.core.events import Granted, Instruction, Request, Seeds
@@ -360,6 +360,7 @@ class Crawl:
                 await self._others.close()
         except Exception as error:
             self._fail(error)
+        give_back()
         checkpoint = (self._bring_in_rest, self._checkpointer.commit)
         for step in (*checkpoint, self._archive.close, self._ledger.close, self._frontier.close):
             if step in checkpoint and self.fault is not None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import uvloop
 
+from barkspider.core.allotment import share_arenas
 from barkspider.core.errors import BarkspiderError
 from barkspider.engine import Crawl, Job
 from barkspider.parallel.post import Post
@@ -28,6 +29,7 @@ def main() -> None:
         sys.path.append("")
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)  # as for a crawl of one process
+    share_arenas()
     try:
         uvloop.run(_run(folder))
     except BarkspiderError as error:
