@@ -137,7 +137,7 @@ def test_a_firewall_fetches_what_the_simulation_says(
         (["--processes", "0"], "parallel.processes"),
         (["--processes", "5000"], "parallel.processes"),
         (["--processes", "9", "--set", "memory=64MB"], "each needs 16 MB"),
-        (["--processes", "3", "--pages", "2"], "give one page each"),
+        (["--processes", "3", "--pages", "2"], "which need one each"),
         (["--processes", "2", "--set", "budget.reputation=supporters"], "budget.reputation"),
     ],
 )
@@ -156,3 +156,38 @@ def test_the_number_of_processes_of_a_job_stays(served: RunningWeb, tmp_path: Pa
         "crawl", *served.web.seeds(1), "--job", str(job), "--processes", "2", "--pages", "4", *options(served)
     )
     assert "cannot be changed" in program("resume", str(job), "--set", "parallel.processes=3", code=2)
+
+
+def test_a_limit_of_pages_that_is_lowered_is_kept_exactly(
+    served: RunningWeb, tmp_path: Path, program: Program
+) -> None:
+    job, given = tmp_path / "job", options(served, "limits.time=1ms")
+    program(
+        "crawl", *served.web.seeds(3), "--job", str(job), "--processes", "2", "--pages", "400", *given, code=1
+    )
+    told = json.loads(program("resume", str(job), "--pages", "31", "--set", "limits.time=0s", "--json"))
+    assert (told["pages"], told["stopped_by"]) == (31, "pages")
+    assert sum(pages_of(job).values()) == 31
+
+
+def test_a_job_that_lacks_something_is_refused_by_every_command(
+    served: RunningWeb, tmp_path: Path, program: Program
+) -> None:
+    job = tmp_path / "job"
+    program(
+        "crawl", *served.web.seeds(1), "--job", str(job), "--processes", "2", "--pages", "4", *options(served)
+    )
+    part, division = job / "part-0001", (job / "job.toml").read_bytes()
+    for command in (["verify"], ["resume"], ["status"], ["query", "SELECT 1"], ["stop"]):
+        if command[0] != "query":  # reading a part does no harm
+            assert "is one part of a crawl" in program(command[0], str(part), *command[1:], code=2)
+        part.rename(tmp_path / "away")
+        assert "has 1 parts of 2" in program(command[0], str(job), *command[1:], code=2)
+        (tmp_path / "away").rename(part)
+        for damaged, message in ((b"", "is damaged"), (b"processes = 3", "has 2 parts of 3")):
+            (job / "job.toml").write_bytes(damaged)
+            assert message in program(command[0], str(job), *command[1:], code=2)
+        (job / "job.toml").unlink()
+        assert "job.toml is missing" in program(command[0], str(job), *command[1:], code=2)
+        (job / "job.toml").write_bytes(division)
+    program("verify", str(job))

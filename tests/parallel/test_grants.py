@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barkspider.parallel.grants import grants
+from barkspider.parallel.grants import are_within, grants
 
 
 class FakePart:
@@ -61,3 +61,17 @@ def test_a_limit_that_is_set_later_is_shared_out_and_one_that_is_taken_away_free
     assert grants(10, [part.told() for part in free]) == [(0, 3), (1, 3), (2, 4)]
     assert grants(0, [part.told() for part in bound]) == [(0, None), (1, None), (2, None)]
     assert grants(0, [part.told() for part in free]) == []
+
+
+def test_a_limit_that_was_lowered_is_confirmed_by_all_before_anybody_goes_on() -> None:
+    parts = [FakePart(200, 90), FakePart(200, 90), FakePart(0, 90)]
+    parts[0].pages = 45
+    told = [part.told() for part in parts]
+    assert not are_within(60, told)
+    assert not are_within(60, [*told[:2], {}])
+    for number, pages in grants(60, told):
+        parts[number].grant(pages)
+    assert [part.granted for part in parts] == [60, 0, 0]
+    assert are_within(60, [part.told() for part in parts])
+    assert are_within(0, [FakePart(None, 5).told()])
+    assert not are_within(60, [FakePart(None, 5).told()])

@@ -17,7 +17,7 @@ from barkspider.cli.wording import classifier, loop_held, problem, reasons, volu
 from barkspider.core.errors import BarkspiderError, JobError, StorageError
 from barkspider.core.units import parse_duration
 from barkspider.engine.control import ask, listens
-from barkspider.engine.folder import check_job, events
+from barkspider.engine.folder import check_job, events, part_folders
 
 _PORTION = 1 << 18  # bytes of URLs in a request: a quarter of the longest, room for quotes and escapes
 _POLL = 0.1  # seconds between looks at a crawl that is to end
@@ -152,14 +152,15 @@ def _last(job: Path) -> dict[str, Any]:
 
 def _kept(job: Path) -> dict[str, Any]:
     """How far a crawl that was killed had come by its last checkpoint, and when that was."""
-    manifest = job / "manifest.json"
-    if not manifest.is_file():
+    manifests = [path / "manifest.json" for path in part_folders(job)]
+    if not all(manifest.is_file() for manifest in manifests):
         return {}
     from barkspider.engine.checkpoint import how_far  # here: who asks about others does not wait for it
     from barkspider.storage.env import Env
 
     with suppress(StorageError):  # `verify` says what is wrong
-        return {"checkpoint_time": round(manifest.stat().st_mtime, 3), **how_far(Env(), job)}
+        oldest = min(manifest.stat().st_mtime for manifest in manifests)
+        return {"checkpoint_time": round(oldest, 3), **how_far(Env(), part_folders(job))}
     return {}
 
 

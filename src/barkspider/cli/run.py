@@ -129,7 +129,7 @@ def _open(job: Job) -> AnyCrawl:
         return Crawl.open(job)
     from barkspider.parallel.supervisor import Supervisor
 
-    return Supervisor(job)
+    return Supervisor(job, lambda line: say(line, error=True))
 
 
 def _handle_signals(crawl: AnyCrawl) -> None:

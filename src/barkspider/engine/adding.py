@@ -23,7 +23,7 @@ def add_to_stopped(
     """Give further seeds, canonical URLs, to a job; `resume` begins with them. Those in `again` are known to it."""
     # Every part of a job is given all of them: for its scope, and to take those that are its own.
     for path in dict.fromkeys((folder, *part_folders(folder))):
-        job = Job.open(path, Env(), trust=trust)
+        job = Job.open(path, Env(), trust=trust, part=path != folder)
         try:
             job.add_seeds(seeds)
             if not (path / DIVISION).is_file():

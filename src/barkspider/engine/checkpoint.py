@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -93,14 +94,22 @@ class Checkpoint:
         return read_counters(env, folder / self.snapshot)
 
 
-def how_far(env: Env, folder: Path) -> dict[str, Any]:
-    """What a crawl had done by its last checkpoint, by the names that `Statistics` has for it; {} without one."""
-    checkpoint = Checkpoint.read(env, folder)
-    if checkpoint is None:
-        return {}
-    progress, counters = checkpoint.progress, asdict(checkpoint.counters(env, folder))
-    rate = counters["pages"] / progress.seconds if progress.seconds else 0.0
-    return {**progress.tally, **counters, "seconds": progress.seconds, "pages_per_second": round(rate, 2)}
+def how_far(env: Env, folders: Sequence[Path]) -> dict[str, Any]:
+    """What a crawl, or all its parts, had done by the last checkpoint, by the names that `Statistics` has for it; {} without
+    one."""
+    total, seconds = dict[str, Any](), 0.0
+    for folder in folders:
+        checkpoint = Checkpoint.read(env, folder)
+        if checkpoint is None:
+            return {}
+        seconds = max(seconds, checkpoint.progress.seconds)
+        for name, value in {**checkpoint.progress.tally, **asdict(checkpoint.counters(env, folder))}.items():
+            if isinstance(value, Mapping):
+                total[name] = dict(Counter(total.get(name, {})) + Counter(value))
+            else:
+                total[name] = total.get(name, 0) + value
+    rate = total["pages"] / seconds if seconds else 0.0
+    return {**total, "seconds": seconds, "pages_per_second": round(rate, 2)}
 
 
 def check_format(env: Env, folder: Path) -> None:

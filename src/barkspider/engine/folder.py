@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,17 @@ _PART = re.compile(r"part-\d{4}", re.ASCII)
 _LINE = 1 << 20  # bytes of an event; the largest has statistics, a few kilobytes
 
 
-def check_job(path: Path) -> None:
+def check_job(path: Path, *, part: bool = False) -> None:
     """Raise `JobError` for a folder that is not that of a crawl, and for one in which anything leads out of it.
 
     Whoever made the folder may have put a link where a job has a file, or a pipe that blocks its reader: what a job
-    holds are files and folders.
+    holds are files and folders. A part of a job stands for itself only to whoever says so.
     """
     if not (path / SETTINGS).is_file():
         raise JobError(f"{path} is not the folder of a crawl; name one that `barkspider crawl` made")
+    if is_part(path) and not part and (path.parent / DIVISION).is_file():
+        raise JobError(f"{path} is one part of a crawl; name {path.parent}, which is all of it")
+    _check_parts(path)
     folders = [str(path)]
     while folders:
         try:
@@ -38,6 +42,28 @@ def check_job(path: Path) -> None:
             continue  # a crawl that runs removes some
         except OSError as error:
             raise JobError(f"cannot look into {error.filename}: {error.strerror}") from error
+
+
+def read_division(job: Path) -> dict[str, Any]:
+    """What job.toml says; `JobError` when that is no answer."""
+    try:
+        about = tomllib.loads((job / DIVISION).read_text("utf-8"))
+        if not isinstance(about["processes"], int):
+            raise ValueError("processes is no number")
+    except (OSError, ValueError, KeyError) as error:
+        raise JobError(f"{job / DIVISION} is damaged ({error}): put back the one that was there") from error
+    return about
+
+
+def _check_parts(job: Path) -> None:
+    parts = [path for path in job.iterdir() if is_part(path) and path.is_dir()]
+    if not (job / DIVISION).is_file():
+        if parts:
+            raise JobError(f"{job / DIVISION} is missing, though there are parts of a crawl: put it back")
+        return
+    wanted = read_division(job)["processes"]
+    if len(parts) != wanted:
+        raise JobError(f"{job} has {len(parts)} parts of {wanted}: put back those that are missing")
 
 
 def is_part(path: Path) -> bool:

@@ -84,12 +84,14 @@ class Job:
         return cls(path, settings, env, lock)
 
     @classmethod
-    def open(cls, path: Path, env: Env, options: Iterable[str] = (), *, trust: bool = False) -> Job:
-        """Take up a job that was stopped or killed; `options` change settings, as `a.b=c`.
+    def open(
+        cls, path: Path, env: Env, options: Iterable[str] = (), *, trust: bool = False, part: bool = False
+    ) -> Job:
+        """Take up a job that was stopped or killed, or a `part` of one; `options` change settings, as `a.b=c`.
 
         What another's settings name beyond the job is refused, unless they are to be trusted (`engine.trust`).
         """
-        check_job(path)
+        check_job(path, part=part)
         lock = _locked(path, env)
         try:
             settings, changed = take_settings(env, path, options, trust)

@@ -179,7 +179,7 @@ class Crawl:
     def _answer(self, command: str, details: dict[str, Any]) -> dict[str, Any]:
         """What another process on this machine is told; see `control`."""
         if command == "pause" or command == "go_on":
-            self.pause(command == "pause")
+            self.pause(command == "pause", details.get("why", "request"))
         elif command == "stop":
             self.stop()
         elif command == "add":

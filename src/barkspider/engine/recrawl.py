@@ -89,7 +89,7 @@ def fetch_again(job: Job, before: float, cut: bool = False, gone: bool = False) 
         return _fetch_again(job, before, cut, gone)
     found = []
     for folder in folders:
-        part = Job.open(folder, job.env)
+        part = Job.open(folder, job.env, part=True)
         try:
             found.append(_fetch_again(part, before, cut, gone))
         finally:

@@ -108,7 +108,7 @@ class StoredJob:
     """A job to read from; it holds nothing open and takes no lock. One thread."""
 
     def __init__(self, path: Path) -> None:
-        check_job(path)
+        check_job(path, part=True)  # reading a part of one does no harm
         self.path, self.archives = path, [folder / "archive" for folder in part_folders(path)]
         self._env = Env()
 

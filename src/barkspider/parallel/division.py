@@ -12,17 +12,15 @@ JOB/
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import tomli_w
 
 from barkspider.core.errors import JobError, SettingsError
 from barkspider.core.settings import Settings
-from barkspider.engine.folder import DIVISION, part_folders
+from barkspider.engine.folder import DIVISION, read_division
 from barkspider.engine.job import Job
 from barkspider.frontier.exchange import inbox
 from barkspider.url import Domains, split
@@ -50,21 +48,13 @@ def create_parts(job: Job, seeds: Sequence[str]) -> None:
 
 def check_division(job: Job) -> None:
     """Raise `JobError` if what job.toml says is not what the settings of the job say."""
-    try:
-        about: dict[str, Any] = tomllib.loads(job.env.read(job.path / DIVISION).decode())
-        known, there = about["format"], (about["mode"], about["processes"], about["seed"])
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
-        raise JobError(f"{job.path / DIVISION} is damaged: {error!r}") from error
-    if known != _FORMAT or about.get("partition") != _PARTITION:
+    about = read_division(job.path)
+    if about.get("format") != _FORMAT or about.get("partition") != _PARTITION:
         raise JobError(f"{job.path} was begun by a newer barkspider: go on with that one")
-    parallel = job.settings.parallel
-    if there != (parallel.mode, parallel.processes, job.settings.seed):
+    parallel, there = job.settings.parallel, [about.get(name) for name in ("mode", "processes", "seed")]
+    if there != [parallel.mode, parallel.processes, job.settings.seed]:
         raise JobError(
             f"{job.path / DIVISION} and settings.toml do not say the same of the division of the crawl"
-        )
-    if len(part_folders(job.path)) != parallel.processes:
-        raise JobError(
-            f"{job.path} has {len(part_folders(job.path))} parts of {parallel.processes}; some are missing"
         )
 
 
@@ -108,7 +98,7 @@ def check_share(settings: Settings) -> None:
         )
     if 0 < settings.limits.pages < count:
         raise SettingsError(
-            f"limits.pages is {settings.limits.pages} for {count:,} processes: give one page each"
+            f"limits.pages is {settings.limits.pages} for {count:,} processes, which need one each: allow more, or use fewer processes"
         )
 
 

@@ -10,6 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+GRANTS = "grants"  # why a part gives out nothing when it is started: the limit may have been lowered since
+
+
+def are_within(limit: int, parts: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether all parts have told what they are granted, and together it is no more than the limit."""
+    told = [part["others"]["granted"] for part in parts if part]
+    return len(told) == len(parts) and (
+        not limit or (None not in told and sum(granted or 0 for granted in told) <= limit)
+    )
+
 
 def grants(limit: int, parts: Sequence[Mapping[str, Any]]) -> list[tuple[int, int | None]]:
     """The grants that should be others, by the number of the part, from what the parts told last; {} for one that is silent.
@@ -38,9 +48,16 @@ def grants(limit: int, parts: Sequence[Mapping[str, Any]]) -> list[tuple[int, in
     used = [part["pages"] + part["in_flight"] for part in parts]
     waiting = [part["queued"] + part["deferred"] > 0 for part in parts]
     hungry = [number for number in range(len(parts)) if waiting[number] and used[number] >= now[number]]
+    spare = limit - sum(now)
+    if spare < 0:  # the limit was lowered between two runs
+        lower = []
+        for number in sorted(range(len(parts)), key=lambda number: used[number] - now[number]):
+            cut = min(max(now[number] - used[number], 0), -spare)
+            spare += cut
+            lower += [(number, now[number] - cut)] if cut else []
+        return [*lower]
     if not hungry:
         return []
-    spare = limit - sum(now)
     if spare > 0:
         each, more = divmod(spare, len(hungry))
         return [

@@ -18,6 +18,7 @@ import uvloop
 from barkspider.core.allotment import share_arenas
 from barkspider.core.errors import BarkspiderError
 from barkspider.engine import Crawl, Job
+from barkspider.parallel.grants import GRANTS
 from barkspider.parallel.post import Post
 from barkspider.storage.env import Env
 
@@ -39,10 +40,15 @@ def main() -> None:
 
 async def _run(folder: Path) -> None:
     env = Env()
-    job = Job.open(folder, env, trust=True)  # the supervisor has looked at whose settings they are
+    # The supervisor has looked at whose settings they are.
+    job = Job.open(folder, env, trust=True, part=True)
     post = Post(env, folder, job.settings)
     try:
         crawl = Crawl.open(job, neighbours=post)
+        if (
+            job.settings.limits.pages
+        ):  # until the supervisor has seen that all grants together are within the limit
+            crawl.pause(True, GRANTS)
         loop = asyncio.get_running_loop()
         # Ctrl-C is for the supervisor, which tells us.
         loop.add_signal_handler(signal.SIGINT, lambda: None)

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from barkspider.engine.preflight import canonical_seeds
 from barkspider.engine.statistics import Statistics
 from barkspider.engine.trust import write_settings
 from barkspider.parallel.division import check_division, share
-from barkspider.parallel.grants import grants
+from barkspider.parallel.grants import GRANTS, are_within, grants
 from barkspider.parallel.post import TURNS
 from barkspider.parallel.summing import sum_up
 
@@ -71,10 +71,10 @@ class Part:
 class Supervisor:
     """A crawl of several processes, with the face of `engine.Crawl`. Lives on one loop; `run` once."""
 
-    def __init__(self, job: Job) -> None:
-        """`job` is that of the whole; its parts are made."""
+    def __init__(self, job: Job, tell: Callable[[str], None] = lambda _: None) -> None:
+        """`job` is that of the whole; its parts are made. `tell` is given lines for a person."""
         check_division(job)
-        self._job = job
+        self._job, self._tell = job, tell
         self._parts = [Part(folder) for folder in part_folders(job.path)]
         self.replayed = 0
         self.fault: BarkspiderError | None = None
@@ -212,6 +212,9 @@ class Supervisor:
         for number, granted in grants(pages, [part.told for part in self._parts]):
             if self._parts[number] in heard:
                 await self._parts[number].ask("grant", pages=granted)
+        for part in heard:
+            if GRANTS in part.told["state"] and are_within(pages, [each.told for each in self._parts]):
+                await part.ask("go_on", why=GRANTS)
         if self._nothing_left():
             self._stopped_by, self._ending = "done", True
             await self._tell_all("end")
@@ -228,11 +231,13 @@ class Supervisor:
                 part.deaths.popleft()
             if len(part.deaths) >= _DEATHS:
                 part.given_up = True
-                self.fault = JobError(
+                self.fault = BarkspiderError(
                     f"{part.folder} ended {_DEATHS} times within {_WITHIN / 60:.0f} minutes and was left alone; the others "
-                    f"went on. What it said is above; `barkspider resume {self._job.path}` tries it again"
+                    f"went on, and `barkspider resume {self._job.path}` tries it again"
                 )
+                self._tell(str(self.fault))
                 return
+            self._tell(f"{part.folder.name} has ended unexpectedly and is started again")
             part.start_at = now + min(_FIRST_PAUSE * 2 ** (len(part.deaths) - 1), _LONGEST_PAUSE)
         if now >= part.start_at and not self._ending:
             await part.start()
@@ -274,6 +279,7 @@ class Supervisor:
             not parts
             or not all(part.heard == self._looks for part in parts)
             or not all(each["is_idle"] and not each["unsent"] for each in told)
+            or any(part.told["queued"] + part.told["deferred"] for part in parts)  # which wait for a grant
             or any(
                 told[i]["sealed"][to] != told[j]["applied"][sender]
                 for i, sender in enumerate(numbers)
