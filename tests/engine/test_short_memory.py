@@ -30,7 +30,7 @@ def limit():
     size = int(re.search(r"VmSize:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) * 1024
     resource.setrlimit(resource.RLIMIT_AS, (size + more, size + more))
 def limited(crawl):
-    if crawl.statistics().pages >= pages:
+    if pages and crawl.statistics().pages >= pages:
         limit()
         loop.Crawl._bring_in = bring_in
     return bring_in(crawl)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,7 +14,9 @@ from barkspider.core.errors import SettingsError, StorageError
 from barkspider.core.texts import Texts
 from barkspider.model.irlbot import UrlStream, drum_best_disk
 from barkspider.storage.columns import join, pack, unpack
+from barkspider.storage.drum import merge_thread
 from barkspider.storage.drum.frontset import FrontSet
+from barkspider.storage.drum.merge_thread import MergeThread
 from barkspider.storage.drum.sizing import KEY, POINTER, Sizing
 from barkspider.storage.kernels import insert_keys, sort_rows
 
@@ -102,3 +107,14 @@ def test_too_little_room_is_refused() -> None:
         Sizing.choose(1000, 10**9)
     with pytest.raises(SettingsError, match="power of two"):
         Sizing(3, 256, 4096, 1 << 20)
+
+
+def test_a_thread_that_never_begins_is_a_lack_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CPython waits for ever for a thread that had no memory for its first line."""
+    monkeypatch.setattr(merge_thread, "_LONGEST", 0.01)
+    monkeypatch.setattr(threading.Thread, "_bootstrap", lambda _: None)
+    thread = MergeThread("drum-x", background=True)
+    with pytest.raises(MemoryError):
+        thread.start(Mock())
+    assert not thread.busy
+    thread.join()

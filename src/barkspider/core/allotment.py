@@ -7,6 +7,7 @@ code that runs for the first time, certificates, the list of public suffixes. Th
 from __future__ import annotations
 
 import ctypes
+import os
 from dataclasses import replace
 
 from barkspider.core.settings import Settings
@@ -43,9 +44,10 @@ def fit_memory(settings: Settings) -> Settings:
 
 
 def share_arenas() -> None:
-    """Have the threads of this process allocate from one arena, where the C library has any: each of its own would keep
-    megabytes that are free."""
-    _ask_allocator("mallopt", _M_ARENA_MAX, _ARENAS)
+    """Have the threads of this process allocate from two arenas, where the C library has any: each of its own would keep
+    megabytes that are free. Whoever has set MALLOC_ARENA_MAX has decided it."""
+    if "MALLOC_ARENA_MAX" not in os.environ:
+        _ask_allocator("mallopt", _M_ARENA_MAX, _ARENAS)
 
 
 def give_back() -> None:

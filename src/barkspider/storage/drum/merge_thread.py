@@ -6,6 +6,17 @@ import threading
 
 from barkspider.storage.drum.merge import Merge, Merged
 
+_LONGEST = 10.0  # seconds in which a thread begins, however busy the machine is
+
+
+class _Beginning(threading.Event):
+    """Where memory has run out a thread may end before its first line, and `Thread.start` would wait for that for ever."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if not super().wait(_LONGEST if timeout is None else timeout):
+            raise MemoryError("a thread could not begin")
+        return True
+
 
 class MergeThread:
     """At most one merge at a time. The owner of the DRUM calls all of this; only `_run` is in the other thread.
@@ -38,8 +49,10 @@ class MergeThread:
         """Run a merge; the last one was collected or complained of."""
         assert self._outcome is None
         if self._background:
-            self._thread = threading.Thread(target=self._run, args=(merge,), name=self._name, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, args=(merge,), name=self._name, daemon=True)
+            thread._started = _Beginning()  # type: ignore[attr-defined]
+            thread.start()
+            self._thread = thread
         else:
             self._run(merge)
 
