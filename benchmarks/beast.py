@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -289,7 +289,7 @@ class _Counted(Calls):
     def __init__(self) -> None:
         self.bytes = 0
 
-    def write(self, descriptor: int, views: list[memoryview]) -> int:
+    def write(self, descriptor: int, views: Sequence[bytes | memoryview]) -> int:
         size = super().write(descriptor, views)
         self.bytes += size
         return size

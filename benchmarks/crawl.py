@@ -48,7 +48,9 @@ _MOST_HELD = 50  # milliseconds, on a quiet machine
 _MOST_RSS = {"2GB": 400, "200MB": 350}  # megabytes
 _TWO_CORES = 1.4
 _GROWTH = 1.1
-_LONG = Workload(WebSpec(seed=1, pages=10_000_000, servers=2_000, page_bytes=4_000), (), 0, 0)
+_LONG = Workload(
+    WebSpec(seed=1, pages=10_000_000, servers=2_000, page_bytes=4_000), ("limits.time=1d",), 0, 0
+)
 
 Figures = dict[str, Any]
 

@@ -32,7 +32,7 @@ import pyarrow as pa
 
 from barkspider.model import irlbot
 from barkspider.model.irlbot import UrlStream
-from barkspider.storage.drum.counters import Counters
+from barkspider.storage.drum.counters import DrumCounters
 from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
 from barkspider.storage.drum.sizing import Allowance, Sizing
 from barkspider.storage.env import Env
@@ -267,7 +267,7 @@ def _drive(
     ctypes.CDLL(None).malloc_trim(0)
     _warm(folder, cache)
     idle = _reset_peak()
-    drum.counters = Counters()
+    drum.counters = DrumCounters()
     rows = unique = 0
     cpu = wall = 0.0
     system = os.times().system

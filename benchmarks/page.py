@@ -25,7 +25,8 @@ from barkspider.core.records import UrlRow
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.links import Links as Found
 from barkspider.lab.synthweb import Web, WebSpec
-from barkspider.page import Hrefs, NearDuplicates, PageReader, simhash
+from barkspider.page import Hrefs, PageReader
+from barkspider.page.fingerprint import NearDuplicates, simhash
 
 _HARVEST = 80  # pages, as in a fast crawl
 _REAL = Path(__file__).parents[2] / "shared" / "data" / "html" / "real-pages.zip"

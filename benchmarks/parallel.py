@@ -60,7 +60,7 @@ def run(quick: bool) -> dict[str, Any]:
         ]
     ratio = min(costs[2]) / min(costs[1])
     breaches, rate = (None, None) if quick else _crowd()
-    exact = dict.fromkeys(("exchange", "firewall")) if quick else _exact()
+    exact = dict.fromkeys(("exchange", "firewall")) if quick else _exact(figures)
     return {
         "figures": figures,
         "targets": [
@@ -118,8 +118,9 @@ def _cpu(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def _exact() -> dict[str, int | None]:
-    """How many pages of a finite web are missing, too many or fetched twice, in each mode."""
+def _exact(figures: dict[str, Any]) -> dict[str, int | None]:
+    """How many pages of a finite web are missing, too many or fetched twice, in each mode; in the figures, overlap and coverage
+    as the crawl told them, and the coverage that it had."""
     wrong: dict[str, int | None] = {}
     with running_web(_FINITE) as served:
         seeds = served.web.seeds(20)
@@ -133,10 +134,16 @@ def _exact() -> dict[str, int | None]:
                     "politeness.server_delay=1ms",
                 ]
                 options += ["politeness.slow_factor=0", f"parallel.mode={mode}", "archive.duplicates=false"]
-                _run(served, 4, options, seeds, job)
+                told = _run(served, 4, options, seeds, job)[0]["parallel"]
                 pages = Counter(url for part in part_folders(job) for url in archived(part, "pages"))
+                whole = served.web.reachable_urls(seeds)
+                figures[f"{mode}: overlap and coverage told, coverage of the truth"] = (
+                    told["overlap"],
+                    told["coverage"],
+                    round(len(pages) / len(whole), 4),
+                )
                 if mode == "exchange":
-                    truth = Counter(served.web.reachable_urls(seeds))
+                    truth = Counter(whole)
                 else:
                     truth = Counter(behind_firewalls(served.web, seeds, 4, 7, Path(folder)))
                 wrong[mode] = ((pages - truth) + (truth - pages)).total()

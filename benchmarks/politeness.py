@@ -20,7 +20,6 @@ from random import Random
 from typing import Any
 
 from barkspider.core.events import (
-    Counters,
     FetchPage,
     FetchRobots,
     HostResolved,
@@ -30,14 +29,15 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Dns, Fetch, Politeness, Settings
+from barkspider.frontier.decisions import Decisions
 from barkspider.frontier.ready import Ready
-from barkspider.url import Domains, Keys
+from barkspider.url import Domains, KeyMaker
 
 _FEW, _MANY, _MANY_QUICK = 10_000, 1_000_000, 200_000
 _DELAY = 100.0  # seconds, of virtual time
 _AT_ONCE = 500
 _LATENCY = 0.1  # seconds, of virtual time too
-_KEYS = Keys(1)
+_KEYS = KeyMaker(1)
 _HOSTS_PER_SERVER = 4
 _MOST_MICROSECONDS, _MOST_GROWTH, _MOST_BYTES = 15.0, 2.0, 900
 
@@ -76,7 +76,7 @@ def _measure(hosts: int, rounds: int) -> dict[str, float]:
     settings = Settings(
         seed=1, politeness=politeness, fetch=Fetch(in_flight=10_000), dns=Dns(in_flight=10_000)
     )
-    ready = Ready(settings, Counters(), hosts, _never)
+    ready = Ready(settings, Decisions(settings.trace), hosts, _never)
     start = time.process_time()
     for row in rows:
         ready.put(row, 0.0)

@@ -35,7 +35,7 @@ from barkspider.core.records import UrlRow
 from barkspider.core.settings import Archive, Settings
 from barkspider.lab.synthweb import Web, WebSpec
 from barkspider.storage.env import Env
-from barkspider.url import Keys
+from barkspider.url import KeyMaker
 
 _REAL = Path(__file__).parents[2] / "shared" / "data" / "html" / "real-pages.zip"
 _NOW = 1_800_000_000.0
@@ -203,7 +203,7 @@ def _tables(pages: Sequence[_Page], rounds: int) -> dict[str, float]:
     """
     linked = [page[0].encode() for page in pages[:60]]
     links = UrlBatch.of(
-        linked, key=Keys(1).column(linked), host_key=1, pld_key=np.arange(len(linked)), depth=1
+        linked, key=KeyMaker(1).column(linked), host_key=1, pld_key=np.arange(len(linked)), depth=1
     )
     gc.freeze()  # as a crawl does
     gc.set_threshold(50_000, 20, 20)

@@ -6,11 +6,16 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 import barkspider
+from barkspider.core import settings
+from barkspider.fetch import decoding, dns
+from barkspider.frontier import modes
 
 ROOT = Path(barkspider.__file__).parent
 PACKAGES = sorted(path.parent for path in ROOT.rglob("__init__.py") if path.parent != ROOT)
@@ -57,6 +62,7 @@ def test_a_crawl_needs_no_package_of_the_laboratory() -> None:
     """matplotlib and cryptography come with an extra: without them everything can be imported and a picture is refused."""
     tried = """
 import sys
+from collections.abc import Iterator
 sys.modules["matplotlib"] = sys.modules["cryptography"] = None
 import barkspider.cli.app, barkspider.engine.loop, barkspider.lab.synthweb
 from pathlib import Path
@@ -68,3 +74,35 @@ except barkspider.UsageError as error:
 """
     done = subprocess.run([sys.executable, "-c", tried], capture_output=True, text=True, timeout=60)
     assert done.stdout == "this needs the package matplotlib: pip install 'barkspider[lab]'\n", done.stderr
+
+
+def test_choices_of_settings_are_those_of_the_tables_behind_them() -> None:
+    def choices(group: type, name: str) -> set[str]:
+        return set(next(field for field in fields(group) if field.name == name).metadata["choices"])
+
+    assert choices(settings.Dns, "family") == set(dns._KINDS)
+    assert choices(settings.Fetch, "encodings") == set(decoding._DECODERS) - {"x-gzip"}  # an old name of gzip
+    assert choices(settings.Parallel, "mode") <= set(modes.MODES)
+
+
+def _functions(path: Path) -> Iterator[tuple[ast.FunctionDef | ast.AsyncFunctionDef, bool]]:
+    """The functions of a module, and whether they are kernels: compiled as a whole, so that they are long."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            compiled = any(re.search("njit|kernel", ast.unparse(each)) for each in node.decorator_list)
+            yield node, compiled
+
+
+def _lines(node: ast.AST) -> int:
+    assert isinstance(node, ast.stmt)
+    assert node.end_lineno is not None
+    return node.end_lineno - node.lineno + 1
+
+
+def test_no_function_but_a_kernel_has_more_than_eighty_lines() -> None:
+    for path in ROOT.rglob("*.py"):
+        found = list(_functions(path))
+        kernels = {node for node, compiled in found if compiled}
+        for node, compiled in found:
+            inside = sum(_lines(each) for each in ast.walk(node) if each in kernels)
+            assert compiled or _lines(node) - inside <= 80, f"{path}: {node.name}"

@@ -13,7 +13,7 @@ from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.engine import Job
 from barkspider.storage.env import Env
-from barkspider.url import Keys
+from barkspider.url import KeyMaker
 from tests.archive.journalled import describe
 
 NOW = 1_800_000_000.0
@@ -36,7 +36,7 @@ def make_job(folder: Path, close: bool = True) -> ArchiveWriter:
     """A job with four pages, one of them a revisit, and a page that was not found."""
     job = Job.create(folder, Settings(seed=7), ["http://a.example/"], Env())
     archive = ArchiveWriter(job.env, job.archive, job.settings, {})
-    keys = Keys(7)
+    keys = KeyMaker(7)
     for number, (url, (head, body)) in enumerate([*PAGES.items(), ("http://a.example/none", (b"", b"gone"))]):
         status = b"404 Not Found" if url.endswith("none") else b"200 OK"
         if b"chunked" in head:

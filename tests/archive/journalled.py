@@ -34,17 +34,17 @@ from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
-from barkspider.url import Keys
+from barkspider.url import KeyMaker
 
 NOW = 1_800_000_000.0
-KEYS = Keys(7)
+KEYS = KeyMaker(7)
 TABLES = ("pages", "robots", "errors", "links")
 
 
-class Entry(NamedTuple):
+class Journalled(NamedTuple):
     """A record of the journal. `rows` is what the tables must hold because of it, by their names."""
 
-    places: Mapping[str, tuple[str, int]]
+    warc_ends: Mapping[str, tuple[str, int]]
     batches: Mapping[str, bytes]
     links: UrlBatch
     rows: Sequence[tuple[str, str]]
@@ -88,16 +88,16 @@ class Applied:
 class Crawl:
     """Writes an archive, and a journal in RAM; with the journal of a crawl that died, goes on with its archive."""
 
-    def __init__(self, env: Env, folder: Path, journal: Sequence[Entry] = (), **chosen: Any) -> None:
+    def __init__(self, env: Env, folder: Path, journal: Sequence[Journalled] = (), **chosen: Any) -> None:
         self.env, self.folder = env, folder
         self.store = Store.open(env, folder)
         state = self.store.state("kept")
         self.applied = Applied((self.store.state("applied") or {"count": 0})["count"])
         later = journal[self.applied.count :]
-        self.kept = count_kept(env, self.archive_folder, state, [entry.places for entry in later])
+        self.kept = count_kept(env, self.archive_folder, state, [entry.warc_ends for entry in later])
         later = later[: self.kept]
         env.make_folder(self.archive_folder)
-        recovered = recover(env, self.archive_folder, state, later[-1].places if later else None)
+        recovered = recover(env, self.archive_folder, state, later[-1].warc_ends if later else None)
         settings = replace(Settings(), {f"archive.{name}": value for name, value in chosen.items()})
         self.archive = ArchiveWriter(env, self.archive_folder, settings, {}, recovered)
         self.store.add(self.archive)
@@ -161,7 +161,7 @@ class Crawl:
     ) -> None:
         self.archive.flush()
         batches = {name: encode_batch(batch) for name, batch in batches_of(notes).items()}
-        self.journal.append(Entry(self.archive.places(), batches, links, rows))
+        self.journal.append(Journalled(self.archive.warc_ends(), batches, links, rows))
 
 
 def check_warcs(env: Env, folder: Path, rows: Sequence[tuple[str, str]]) -> None:

@@ -37,13 +37,13 @@ from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
-from barkspider.url import Keys
+from barkspider.url import KeyMaker
 from tests.archive.journalled import describe
 from tests.storage.faulty import FaultyEnv
 
 NOW = 1_800_000_000.0
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + b"some words " * 200
-KEYS = Keys(7)
+KEYS = KeyMaker(7)
 
 
 def links_to(*urls: str) -> UrlBatch:
@@ -127,24 +127,34 @@ def test_rows_wait_for_their_notes_to_come_back_and_may_come_from_another_writer
     url, links = "http://a.com/", links_to("http://b.org/", "http://c.net/")
     fetched = Fetched(url, "192.0.2.1", b"GET /", PAGE, "", NOW, 0.1)
     facts = Facts(title='half \ud800, "ü" \x00', links=links.url.tolist())
-    assert archive.places()["pages"] == ("", 0)
+    assert archive.warc_ends()["pages"] == ("", 0)
     row = UrlRow(2**64 - 1, 1, 1, 0, 0, 0, 0, url.encode(), parent=2**63)
     notes = describe(archive, row, fetched, "ok", facts, anchors=[None, "C’s \ud800"])
     file, offset, length = (
         notes[0].value(f"warc_{name}") for name in ("filename", "record_offset", "record_length")
     )
-    assert archive.places() == {"pages": (file, offset + length), "robots": ("", 0)}
-    assert archive.prepare()()["tables"] == dict.fromkeys(("pages", "robots", "errors", "links"), -1)
+    assert archive.warc_ends() == {"pages": (file, offset + length), "robots": ("", 0)}
+    assert archive.prepare()()["tables"] == dict.fromkeys(
+        ("pages", "robots", "errors", "listings", "batches", "decisions", "links"), -1
+    )
     written = {name: encode_batch(batch) for name, batch in batches_of(notes).items()}
     other.add({name: decode_batch(data, schema_of(name)) for name, data in written.items()}, links)
-    assert other.prepare()()["tables"] == {"pages": 0, "robots": -1, "errors": -1, "links": 0}
+    assert other.prepare()()["tables"] == {
+        "pages": 0,
+        "robots": -1,
+        "errors": -1,
+        "listings": -1,
+        "batches": -1,
+        "decisions": -1,
+        "links": 0,
+    }
     (page,) = open_table(Env(), tmp_path / "two", "pages").read().to_pylist()
     assert (page["key"], page["parent"], page["title"]) == (2**64 - 1, 2**63, 'half ?, "ü" \x00')
     found = open_table(Env(), tmp_path / "two", "links").read().to_pylist()
     assert [row["anchor"] for row in found] == [None, "C’s ?"]
     assert {row["source"] for row in found} == {2**64 - 1}
     archive.close()
-    assert archive.places()["pages"] == (file, offset + length)
+    assert archive.warc_ends()["pages"] == (file, offset + length)
 
 
 def test_robots_and_errors_have_tables_of_their_own(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_sums_are_those_of_a_dict_however_little_memory_there_is(
 ) -> None:
     memory = data.draw(st.sampled_from([64, 500, 10_000]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("barkspider.archive.grouping._ROWS", 3)
+        patch.setattr("barkspider.archive.grouping._FEWEST_ROWS", 3)
         patch.setattr("barkspider.archive.grouping._MOST", 2)
         env = FaultyEnv()
         env.make_folder(FOLDER)

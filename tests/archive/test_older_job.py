@@ -13,9 +13,10 @@ import pytest
 from barkspider import open_job
 from barkspider.archive import open_table, schemas
 from barkspider.archive.schemas import SCHEMAS
-from barkspider.archive.verify import DAMAGE, Checked, verify_archive
+from barkspider.archive.verify import Checked, verify_archive
 from barkspider.engine import verify_job
 from barkspider.storage.env import Env
+from barkspider.storage.store.verify import DAMAGE
 from tests.cli.program import run
 
 DATA = Path(__file__).parents[1] / "data"

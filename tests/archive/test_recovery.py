@@ -18,7 +18,7 @@ from barkspider.archive.views import ask
 from barkspider.core.errors import StorageError
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
-from tests.archive.journalled import KEYS, Crawl, Entry, check_warcs
+from tests.archive.journalled import KEYS, Crawl, Journalled, check_warcs
 from tests.storage.faulty import FaultyEnv
 
 JOB = Path("/job")
@@ -47,7 +47,7 @@ def merging_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("barkspider.archive.tables._MANY", 3)
 
 
-def survivor(disk: Any, how: str, random: Random, journal: list[Entry], **chosen: Any) -> Crawl:
+def survivor(disk: Any, how: str, random: Random, journal: list[Journalled], **chosen: Any) -> Crawl:
     """The crawl that goes on, checked before and after it has replayed the journal."""
     env = FaultyEnv(disk.after_power_loss(how, random))
     crawl = Crawl(env, JOB, journal, **SMALL, **chosen)
@@ -149,8 +149,12 @@ def test_a_file_completed_behind_the_last_journalled_place_is_cut(tmp_path: Path
     folder = crawl.archive_folder
     (warc,) = warc_files(Env(), folder)
     state = Store.open(Env(), tmp_path).state("kept")
-    recovered = recover(Env(), folder, state, crawl.journal[1].places)
-    assert recovered.places["pages"] == (warc.name, warc.stat().st_size) == crawl.journal[1].places["pages"]
+    recovered = recover(Env(), folder, state, crawl.journal[1].warc_ends)
+    assert (
+        recovered.warc_ends["pages"]
+        == (warc.name, warc.stat().st_size)
+        == crawl.journal[1].warc_ends["pages"]
+    )
     assert not (folder / "index.cdxj").exists()
     check_warcs(Env(), folder, [row for entry in crawl.journal[:2] for row in entry.rows])
 
@@ -163,11 +167,11 @@ def test_a_power_loss_while_a_complete_file_is_cut_leaves_no_line_of_what_is_gon
     crawl.close()
     again, folder = env.crash("keep", random), crawl.archive_folder
     state = Store.open(again, JOB).state("kept")
-    recover(again, folder, state, crawl.journal[1].places)
+    recover(again, folder, state, crawl.journal[1].warc_ends)
     for _, disk in again.crashes():
         for _ in range(4):
             found = FaultyEnv(disk.after_power_loss("random", random))
-            recover(found, folder, state, crawl.journal[1].places)
+            recover(found, folder, state, crawl.journal[1].warc_ends)
             check_warcs(found, folder, [row for entry in crawl.journal[:2] for row in entry.rows])
             assert "index.cdxj" not in found.list(folder)
 
@@ -217,7 +221,7 @@ def test_files_that_were_moved_away_are_missed_by_nobody(tmp_path: Path) -> None
     assert growing.name.endswith(".open")
     for path in closed:
         path.unlink()
-    places = [entry.places for entry in crawl.journal]
+    places = [entry.warc_ends for entry in crawl.journal]
     assert count_kept(Env(), folder, None, places) == 9
     # The last one was never complete: if it is gone, so are its exchanges.
     growing.rename(tmp_path / "elsewhere")
@@ -229,9 +233,9 @@ def test_files_that_were_moved_away_are_missed_by_nobody(tmp_path: Path) -> None
     for path in warc_files(Env(), folder):
         path.unlink()
     again = Crawl(Env(), tmp_path, crawl.journal, **SMALL)
-    assert again.archive.places() == places[-1]
+    assert again.archive.warc_ends() == places[-1]
     again.page(9)
-    (name, _) = again.archive.places()["pages"]
+    (name, _) = again.archive.warc_ends()["pages"]
     assert name.endswith(f"-{len(closed) + 1:05d}.warc.gz")  # numbers go on
     again.close()
     index = (folder / "index.cdxj").read_text().splitlines()
@@ -240,7 +244,7 @@ def test_files_that_were_moved_away_are_missed_by_nobody(tmp_path: Path) -> None
 
 def test_an_ended_crawl_can_go_on_and_end_again(tmp_path: Path) -> None:
     chosen = {**SMALL, "duplicates": True, "table_memory": "100KB"}
-    journal: list[Entry] = []
+    journal: list[Journalled] = []
     for turn in range(3):
         crawl = Crawl(Env(), tmp_path, journal, **chosen)
         assert crawl.journal == journal

@@ -20,7 +20,7 @@ from barkspider.archive.tables import TableFolder, visible
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
 from barkspider.storage.env import Env
-from barkspider.url import Keys
+from barkspider.url import KeyMaker
 from tests.storage.faulty import FaultyEnv
 
 SCHEMA = pa.schema([("n", pa.int32()), ("url", pa.string())])
@@ -41,7 +41,7 @@ def test_rows_come_back_in_order_through_writes_and_merges(tmp_path: Path) -> No
     assert table.read().num_rows == 0
     for number in range(40):
         table.write(rows(2 * number, 2 * number + 1))
-        table.settle(number)
+        table.merge_committed(number)
         assert numbers(Env(), tmp_path / "t") == list(range(2 * number + 2))
     assert len(table.parts()) < 20
     table.compact()
@@ -60,7 +60,7 @@ def test_no_merged_file_reaches_over_a_commit_and_later_ones_can_be_cut(
     for number in range(6):
         table.write(rows(number))
     for last, expected in ((1, 6), (3, 3), (4, 3)):
-        table.settle(last)
+        table.merge_committed(last)
         assert len(table.parts()) == expected
     assert [part.name[:13] for part in table.parts()] == ["000000-000003", "000004-000004", "000005-000005"]
     (table.folder / "000006-000006.parquet.new").touch()
@@ -74,14 +74,23 @@ def test_no_merged_file_reaches_over_a_commit_and_later_ones_can_be_cut(
     assert list(table.folder.iterdir()) == []
 
 
-def test_large_files_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_files_are_left_alone(tmp_path: Path) -> None:
     table = TableFolder(Env(), tmp_path / "t", SCHEMA)
     for part in ([1], range(2, 3000), [3000], [3001]):
         table.write(rows(*part))
-    monkeypatch.setattr("barkspider.archive.tables.LARGE", 5000)
+    table.large = 5000
     table.compact()
     assert [part.name[:13] for part in table.parts()] == ["000000-000000", "000001-000001", "000002-000003"]
     assert numbers(Env(), tmp_path / "t") == list(range(1, 3002))
+
+
+def test_in_little_memory_files_are_smaller_and_few_rows_are_read_at_a_time(tmp_path: Path) -> None:
+    usual, little = (TableFolder(Env(), tmp_path / "t", SCHEMA, size) for size in (8_000_000, 2_400))
+    assert (usual.large, little.large) == (64_000_000, 16 * 2_400)
+    usual.write(rows(*range(1000)))
+    for table, most in ((usual, 1000), (little, 100)):
+        sizes = [len(batch) for batch in table.batches(["n"])]
+        assert (sum(sizes), max(sizes)) == (1000, most)
 
 
 def test_a_file_within_another_does_not_count() -> None:
@@ -183,7 +192,7 @@ def test_rows_beyond_the_memory_are_written_at_once_and_errors_come_out(tmp_path
 def test_a_large_file_is_completed_while_rows_come_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barkspider.archive.rows.LARGE", 20_000)
+    monkeypatch.setattr("barkspider.archive.tables._LARGE", 20_000)
     with ThreadPoolExecutor(1) as pool:
         table = TableFolder(Env(), tmp_path / "t", SCHEMA)
         buffer = RowBuffer(table, pool, 100_000, 60.0)
@@ -241,7 +250,7 @@ def test_links_get_the_domains_of_both_ends(tmp_path: Path) -> None:
             asked.append(url)
             return ".".join(url.split("/")[2].split(".")[-2:])
 
-        buffer = LinkBuffer(table, pool, 100_000, 60.0, domain_of, Keys(7))
+        buffer = LinkBuffer(table, pool, 100_000, 60.0, domain_of, KeyMaker(7))
         # A page whose links count, but not for the table, lies between the two.
         harvest = UrlBatch.join([links, links.slice(0, 1), links.slice(1, 2)])
         buffer.add(as_batch(pa.struct(list(LINKING_SCHEMA)), linking), harvest)
@@ -254,7 +263,7 @@ def test_links_get_the_domains_of_both_ends(tmp_path: Path) -> None:
         (11, 6, "home.net", "example.org", urls[1].decode(), "B’s own", True),
         (11, 7, "home.net", "example.com", urls[2].decode(), None, True),
         (13, 6, "other.net", "example.org", urls[1].decode(), None, True),
-        (13, Keys(7).of("http://c.net/"), "other.net", "c.net", "http://c.net/", None, False),
+        (13, KeyMaker(7).of("http://c.net/"), "other.net", "c.net", "http://c.net/", None, False),
     ]
     assert len(asked) == 3
 

@@ -9,8 +9,9 @@ import pytest
 
 from barkspider.archive import open_table, warc_files
 from barkspider.archive.cdxj import INDEX
-from barkspider.archive.verify import Checked, Problem, verify_archive
+from barkspider.archive.verify import Checked, verify_archive
 from barkspider.storage.env import Env
+from barkspider.storage.store.verify import Fault
 from tests.archive.journalled import Crawl
 
 CHOSEN = {"warc_size": "2KB", "revisit_size": "1B", "duplicates": False}
@@ -28,7 +29,7 @@ def archive(folder: Path, **chosen: object) -> Path:
     return crawl.archive_folder
 
 
-def problems(folder: Path) -> list[Problem]:
+def problems(folder: Path) -> list[Fault]:
     return list(verify_archive(Env(), folder))
 
 

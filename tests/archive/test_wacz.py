@@ -15,7 +15,7 @@ import pytest
 
 from barkspider.archive import ArchiveWriter, Facts, Fetched, WarcWriter, batches_of, cdxj
 from barkspider.archive.reader import parse_record
-from barkspider.archive.tables import Part, TableFolder
+from barkspider.archive.tables import TableFile, TableFolder
 from barkspider.core.batch import NO_URLS
 from barkspider.core.load import replace
 from barkspider.core.records import UrlRow
@@ -182,7 +182,7 @@ def test_files_of_the_table_that_are_merged_meanwhile_give_each_page_once(
         crawl.store.commit()
     whole, merged = TableFolder._opened, False
 
-    def opened(self: TableFolder, part: Part) -> Any:
+    def opened(self: TableFolder, part: TableFile) -> Any:
         nonlocal merged
         if part.first == 2 and not merged:
             merged = True
@@ -302,3 +302,23 @@ def test_pywb_replays_it(pywb: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert [status for status, _ in answers] == [200] * 10 + [404]
     assert f"<title>{crawl.kept[0]}</title>" in answers[0][1]
     assert answers[4][1] == "same " * 400  # a revisit, with the payload of another page
+
+
+def test_parts_of_a_crawl_are_one_file_though_their_warc_files_have_the_same_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barkspider.archive.wacz._BLOCK", 4)
+    job = tmp_path / "job"
+    Job.create(job, replace(SETTINGS, {"parallel.processes": 2}), ["http://a.example/"], Env()).close()
+    parts = [crawled(job / f"part-{number:04d}", pages) for number, pages in enumerate((9, 3))]
+    parts[0].archive.close()  # the other may still be running
+    (job / "job.toml").write_text("processes = 2\n")
+    first = [next(part.archive._folder.glob("pages-*-00000.warc*")).name for part in parts]
+    assert first[0] == first[1].removesuffix(".open")
+    wacz = export(monkeypatch, job, tmp_path / "x.wacz")
+    assert len(wacz.lines()) == len(parts[0].kept) + len(parts[1].kept)
+    assert set(wacz.captures()) == {url for part in parts for url in part.kept}
+    names = {json.loads(line.split(b" ", 2)[2])["filename"] for line in wacz.lines()}
+    assert {name[:10] for name in names} == {"part-0000-", "part-0001-"}
+    times = [page["ts"] for page in wacz.pages()]
+    assert (len(times), times) == (12, sorted(times))

@@ -22,6 +22,7 @@ from warcio.checker import Checker
 from warcio.recordloader import ArcWarcRecord
 
 from barkspider.archive import WarcFile, WarcWriter
+from barkspider.archive.records import payload_start
 from barkspider.core.errors import StorageError
 from barkspider.core.settings import Archive
 from barkspider.storage.env import AppendFile, Env
@@ -32,7 +33,7 @@ REQUEST = b"GET /a?b=1 HTTP/1.1\r\nHost: example.com\r\n\r\n"
 BODY = b"<html>hello</html>\n" * 50
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)
-PACKED = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + gzip.compress(BODY)
+PACKED = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + gzip.compress(BODY, mtime=0)
 BARE = b"HTTP/1.0 200 OK\nContent-Type: text/html\n\n" + BODY
 EMPTY = b"HTTP/1.1 301 Moved\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n"
 CUT = b"HTTP/1.1 200 OK\r\nContent-Ty"
@@ -83,6 +84,28 @@ def test_exchanges_read_back_exactly(tmp_path: Path, level: int) -> None:
         assert asked.rec_headers.get_header("WARC-Concurrent-To") == ids[1]
         assert answered.rec_headers.get_header("WARC-Concurrent-To") == ids[0]
     assert len({record.rec_headers.get_header("WARC-Record-ID") for record, _ in found}) == len(found)
+
+
+@pytest.mark.parametrize("response", [PLAIN, CHUNKED, PACKED, BARE])
+@pytest.mark.parametrize("hashed", [False, True])
+def test_a_response_in_two_parts_is_stored_as_a_whole(tmp_path: Path, response: bytes, hashed: bool) -> None:
+    end = payload_start(response)
+    head, payload = response[:end], response[end:]
+    digests = (hashlib.sha1(payload).digest(), hashlib.sha1(response).digest()) if hashed else None
+    writer = writer_in(tmp_path)
+    whole = writer.write_exchange(URL, REQUEST, response, "192.0.2.7", NOW)
+    parts = writer.write_exchange(URL, REQUEST, head, "192.0.2.7", NOW, payload=payload, digests=digests)
+    again = writer.write_exchange(URL, REQUEST, head[:-1], "192.0.2.7", NOW, payload=head[-1:] + payload)
+    writer.close()
+    path = tmp_path / whole.file
+    assert faults(path) == 0
+    blocks = [block for record, block in records(path) if record.rec_type in ("response", "revisit")]
+    assert blocks[0] == response
+    assert blocks[1:] in (
+        [response] * 2,
+        [head] * 2,
+    )  # the same payload is stored once, if it is large enough
+    assert {(place.digest, place.size) for place in (whole, parts, again)} == {(whole.digest, len(payload))}
 
 
 def test_a_payload_digest_covers_what_is_stored_behind_the_header(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def commands(job: Path) -> dict[str, list[str]]:
         "status": ["status", "JOB"],
         "verify": ["verify", "JOB"],
         "query": ["query", "JOB", "SELECT count(*) FROM pages"],
+        "report": ["report", "JOB"],
         "show": ["show", "JOB", url],
         "export": ["export", "JOB"],
         "rank": ["rank", "JOB"],

@@ -91,6 +91,13 @@ def test_the_second_process_ends_with_the_first(tmp_path: Path) -> None:
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
+def test_where_no_second_process_can_be_started_this_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # the real one
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    compiling.compile_beside("barkspider.page")
+
+
 def test_a_log_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     assert compile_two(monkeypatch, io.StringIO(), "verify", "job").count("\n") == 1
 
@@ -107,7 +114,8 @@ def test_commands_without_kernels_do_not_wait_for_the_compiler(
 def test_kernels_have_a_private_place_where_nothing_else_can_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", "")  # so that what is set below does not outlive this test
+    monkeypatch.delenv("NUMBA_CACHE_DIR")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     ensure_kernel_cache(Path(kernel_cache.__file__).parents[1])
     assert "NUMBA_CACHE_DIR" not in os.environ  # beside the package

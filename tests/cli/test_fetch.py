@@ -118,6 +118,36 @@ def test_an_odd_answer_is_shown_and_leads_nowhere(command: Command, answer: str,
     assert (found["outcome"], found["redirect"], done.errors) == (outcome, "", b"")
 
 
+@pytest.mark.parametrize(
+    ("robots", "outcome"),
+    [
+        ("200 OK\r\n\r\nUser-agent: *\nDisallow: /private", "refused_robots"),
+        ("200 OK\r\n\r\nUser-agent: *\nCrawl-delay: 86400", "refused_crawl_delay"),
+        ("429 Too Many Requests\r\n\r\n", "refused_robots_unreachable"),
+        ("503 Service Unavailable\r\n\r\n", "refused_robots_unreachable"),
+        ("404 Not Found\r\n\r\n", "http_410"),
+    ],
+)
+def test_robots_txt_is_judged_as_a_crawl_does(command: Command, robots: str, outcome: str) -> None:
+    """The names are those under which a crawl counts what it refuses (`frontier.robots.rules`)."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/private"
+
+        def serve() -> None:
+            for answer in (robots, "410 Gone\r\n\r\n"):
+                connection, _ = listening.accept()
+                with connection:
+                    if connection.recv(65536):
+                        connection.sendall(f"HTTP/1.1 {answer}".encode())
+
+        server = threading.Thread(target=serve)
+        server.start()
+        done = command(url, "--json", "--allow-network", "127.0.0.0/8")
+        socket.create_connection(listening.getsockname()).close()  # where the page was not asked for
+        server.join()
+    assert json.loads(done.output)["outcome"] == outcome
+
+
 def test_a_robots_txt_that_cannot_be_had_says_why(command: Command) -> None:
     done = command("http://127.0.0.1:1/", "--allow-network", "127.0.0.0/8")
     assert b"robots.txt: connect_failed)\n           Connection refused\n" in done.output

@@ -78,9 +78,10 @@ def test_a_query_imports_what_answers_it_and_no_compiler(job: Path) -> None:
     assert not found & {"numba", "llvmlite", "matplotlib", "cryptography", "uvloop"}
 
 
-def test_a_crawl_imports_no_sql_and_no_pictures(tmp_path: Path) -> None:
-    found = imported(
-        "crawl", "http://127.0.0.1:1/", "--job", str(tmp_path / "job"), "--set", "limits.time=1s"
-    )
+def test_a_crawl_imports_no_sql_no_pictures_and_no_kernels_that_it_does_not_use(tmp_path: Path) -> None:
+    found = modules("crawl", "http://127.0.0.1:1/", "--job", str(tmp_path / "job"), "--set", "limits.time=1s")
     assert "numba" in found
     assert not found & {"duckdb", "matplotlib", "cryptography"}
+    # Of several processes, of near-duplicates, of depth, of the other strategy, of rankings.
+    others = ("frontier.modes", "page.fingerprint", "frontier.later", "frontier.sampling", "graph.kernels")
+    assert not found & {f"barkspider.{name}" for name in others}

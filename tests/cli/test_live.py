@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 
 from barkspider.cli.papers_live import ALONE, irlbot_table, trial
+from barkspider.cli.papers_live_parallel import parallel_trial
 from barkspider.core.errors import UsageError
 from barkspider.lab.simulate.farms import FarmSpec, make_web
 from barkspider.lab.simulate.order import Strategy
+from barkspider.lab.simulate.parallel import Setup
 from barkspider.lab.synthweb import Request, Server, StoredWeb
 from barkspider.lab.webgraph import WebGraph, load_web, store_web
 
@@ -43,6 +45,14 @@ def test_a_live_crawl_of_a_graph_is_the_simulated_one(named: bool) -> None:
             cells = {name: cells[0] for name, cells in table.rows}
             assert [*cells] == ["α of URLseen", "λ of BEAST, bytes a page", "p, unique of the links"]
             assert all(cell is not None and min(cell.value, cell.ours) > 0 for cell in cells.values())
+
+
+def test_a_crawl_of_several_processes_is_the_simulated_one_too() -> None:
+    with parallel_trial(make_web(FarmSpec(domains=8, largest=60))) as tried:
+        setup = Setup("cross-over", 2)
+        simulated, live = tried.simulate(setup), tried.crawl(setup)
+        assert live.times.tolist() == simulated.times.tolist()
+        assert live.overlap > 0
 
 
 def test_pages_are_at_their_urls_or_at_their_numbers() -> None:

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -206,7 +206,7 @@ class Deadly(Calls):
         self._count()
         return super().open(path, flags)
 
-    def write(self, descriptor: int, views: list[memoryview]) -> int:
+    def write(self, descriptor: int, views: Sequence[bytes | memoryview]) -> int:
         self._count()
         return super().write(descriptor, views)
 

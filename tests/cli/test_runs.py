@@ -123,7 +123,7 @@ def test_a_signal_stops_cleanly(served: RunningWeb, tmp_path: Path, number: sign
     wait_for(tmp_path / "j" / "archive", "pages-*")
     process.send_signal(number)
     code, output, errors = end(process)
-    assert (code, len(complaints(errors))) == (0, 1)
+    assert (code, len(complaints(errors))) == (0, 1), errors
     summary = json.loads(output)
     assert summary["stopped_by"] == "signal"
     assert summary["pages"] == len(archived(tmp_path / "j", "pages"))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from barkspider.cli.seeds import read_seeds
+from barkspider.cli.seed_files import read_seeds
 from barkspider.core.load import replace
 from barkspider.core.settings import Settings
 from barkspider.engine import Job

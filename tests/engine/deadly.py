@@ -14,7 +14,7 @@ from barkspider.engine.loop import Crawl
 from barkspider.storage.calls import Calls
 
 PHASES = ("recovery", "crawling", "checkpoint", "closing")
-_CHANGES = ("open", "write", "sync", "truncate", "rename", "remove", "make_folder", "sync_folder")
+CHANGES = ("open", "write", "sync", "truncate", "rename", "remove", "make_folder", "sync_folder")
 
 
 class Phase:
@@ -85,5 +85,5 @@ class Phase:
 
             return made
 
-        for name in _CHANGES:
+        for name in CHANGES:
             setattr(Calls, name, deadly(getattr(Calls, name)))

@@ -34,7 +34,7 @@ from barkspider.core.records import Flag
 from barkspider.engine import resume, verify_job
 from barkspider.engine.checkpoint import JOURNAL
 from barkspider.engine.harvest import Harvest
-from barkspider.lab.synthweb import Entry, RunningWeb, Web, WebSpec, read_log, running_web
+from barkspider.lab.synthweb import LoggedRequest, RunningWeb, Web, WebSpec, read_log, running_web
 from barkspider.storage.env import Env
 from barkspider.storage.store.journal import journal_files, read_records
 from tests.engine.deadly import PHASES, Phase
@@ -189,14 +189,14 @@ class Known:
         if not outcome.temporary and not to_itself:  # which may be to https, or with a cookie
             self._ends.setdefault((place, bool(outcome.asked.row.flags & Flag.EXACT)), now)
 
-    def sent_again(self, requests: list[Entry]) -> list[str]:
+    def sent_again(self, requests: list[LoggedRequest]) -> list[str]:
         """What was asked for although it was known to have ended."""
         asked = ((f"{entry.host}{entry.path}", entry.time) for entry in requests)
         return [
             place for place, time in asked if time > self._ends.get((place, place in self._circles), math.inf)
         ]
 
-    def disturbed(self, requests: list[Entry]) -> int:
+    def disturbed(self, requests: list[LoggedRequest]) -> int:
         """Requests to servers that had asked to be left alone."""
         busy: dict[str, list[float]] = {}
         for host, since in self._busy:
@@ -289,8 +289,8 @@ def _wait(child: int, seconds: float) -> str:
     return "killed"
 
 
-def compare_archive(job: Path, truth: set[str], circles: set[str]) -> dict[str, Any]:
-    """Each answer once; a page may have been refused, or have led elsewhere, before it came."""
+def compare_archive(job: Path, truth: set[str], circles: set[str], robots: int = 1) -> dict[str, Any]:
+    """Each answer once, a robots.txt so often; a page may have been refused, or have led elsewhere, before it came."""
     answers = Counter[tuple[str, int | None]]()
     for path in sorted((job / "archive").glob("*.warc.gz")):
         with path.open("rb") as file:
@@ -300,7 +300,7 @@ def compare_archive(job: Path, truth: set[str], circles: set[str]) -> dict[str, 
     twice = [
         (url, status)
         for (url, status), count in answers.items()
-        if count > 1 + (status == 302 and _place(url) in circles)
+        if count > (robots if url.endswith("/robots.txt") else 1) + (status == 302 and _place(url) in circles)
     ]
     return {
         "missing": len(truth - pages),
@@ -311,7 +311,7 @@ def compare_archive(job: Path, truth: set[str], circles: set[str]) -> dict[str, 
 
 
 def compare_requests(
-    served: RunningWeb, requests: list[Entry], order: dict[str, Any], truth: set[str]
+    served: RunningWeb, requests: list[LoggedRequest], order: dict[str, Any], truth: set[str]
 ) -> dict[str, Any]:
     last: dict[str, float] = {}
     too_soon = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -103,7 +103,7 @@ class Full(Calls):
     def __init__(self, room: int) -> None:
         self.room = room
 
-    def write(self, descriptor: int, views: list[memoryview]) -> int:
+    def write(self, descriptor: int, views: Sequence[bytes | memoryview]) -> int:
         if self.room <= 0:
             raise OSError(errno.ENOSPC, "No space left on device")
         data = b"".join(views)[: self.room]

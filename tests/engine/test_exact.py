@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from barkspider import Statistics, crawl, load_settings
-from barkspider.lab.synthweb import Entry, RunningWeb, WebSpec, read_log, running_web
+from barkspider.lab.synthweb import LoggedRequest, RunningWeb, WebSpec, read_log, running_web
 from tests.engine.warcs import archived, check_warcs
 
 # Short texts, because the links are what matters here; short delays, because nobody is harmed.
@@ -26,7 +26,7 @@ HOST_DELAY, SERVER_DELAY = 0.004, 0.001
 @dataclass(frozen=True)
 class Run:
     statistics: Statistics
-    requests: list[Entry]
+    requests: list[LoggedRequest]
     job: Path
 
 
@@ -132,5 +132,5 @@ def test_every_warc_is_sound(runs: dict[str, Run]) -> None:
         assert check_warcs(run.job) >= 2 * run.statistics.pages
 
 
-def _is_robots(entry: Entry) -> bool:
+def _is_robots(entry: LoggedRequest) -> bool:
     return "robots" in entry.path

@@ -29,12 +29,12 @@ from barkspider.core.events import (
 )
 from barkspider.core.load import load_settings
 from barkspider.core.records import UrlRow
-from barkspider.engine.harvest import Harvest, Reaped, is_harvest, places_of
+from barkspider.engine.harvest import Harvest, Reaped, is_harvest, warc_ends_of
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.outcomes import SCHEMA, as_rows, from_rows
 from tests.core.test_batch import rows as url_rows
 
-PLACES = {"pages": ("pages-1.warc.gz", 2**40), "robots": ("", 0)}
+WARC_ENDS = {"pages": ("pages-1.warc.gz", 2**40), "robots": ("", 0)}
 _row = url_rows.filter(bool).map(lambda rows: rows[0])
 _text = st.text(st.characters(codec="utf-8"), max_size=8)
 _seconds = st.floats(0, 1e9)
@@ -85,13 +85,13 @@ def plain(outcome: Outcome) -> Any:
 def test_what_must_be_kept_of_a_harvest_survives_being_written_and_read(outcomes: list[Outcome]) -> None:
     links = [each.links for each in outcomes if isinstance(each, PageFetched) and not each.stale]
     joined = UrlBatch.join([each for each in links if each is not None])
-    record = Harvest(12.5, outcomes, joined, {}, PLACES, {"pages": 7}).encode()
+    record = Harvest(12.5, outcomes, joined, {}, WARC_ENDS, {"pages": 7}).encode()
     found = Harvest.decode(record)
     kept = [each for each in outcomes if isinstance(each, Seeds) or not getattr(each, "stale", True)]
     assert [plain(each) for each in found.outcomes] == [plain(each) for each in kept]
-    assert (found.time, found.places, found.tally) == (12.5, PLACES, {"pages": 7})
+    assert (found.time, found.warc_ends, found.tally) == (12.5, WARC_ENDS, {"pages": 7})
     assert found.links.rows() == joined.rows()
-    assert places_of(record) == PLACES
+    assert warc_ends_of(record) == WARC_ENDS
     assert is_harvest(record)
     assert Harvest(0.0, outcomes).is_news == bool(kept)
 
@@ -111,7 +111,7 @@ def test_links_of_a_harvest_are_one_batch_and_each_page_has_its_own() -> None:
         notes = [Note(LINKING, (each.row.key, "x", 0, 0, None, None, None))]
         reaped.append(Reaped(PageFetched(each, 200), links, notes if links is not None else []))
     reaped.append(Reaped(PageFetched(asked[0], 0), None, [error_note(5.0, "page", "reset", "a.example")]))
-    harvest = Harvest.of(3.0, reaped, maker, PLACES, {})
+    harvest = Harvest.of(3.0, reaped, maker, WARC_ENDS, {})
     found = [each.links for each in harvest.outcomes if isinstance(each, PageFetched)]
     assert found[0] is None
     assert found[3] is None
@@ -128,13 +128,15 @@ def test_links_of_a_harvest_are_one_batch_and_each_page_has_its_own() -> None:
 def test_a_harvest_of_names_alone_is_not_written() -> None:
     resolved = HostResolved(ResolveHost("a.example", 1), ("192.0.2.1",))
     maker = LinkMaker(load_settings(options=["seed=7"]), ["http://a.example/"])
-    assert not Harvest.of(1.0, [Reaped(resolved)], maker, PLACES, {}).is_news
+    assert not Harvest.of(1.0, [Reaped(resolved)], maker, WARC_ENDS, {}).is_news
     failed = [error_note(5.0, "dns", "dns_no_name", "a.example")]
-    assert Harvest.of(1.0, [Reaped(resolved, None, failed)], maker, PLACES, {}).is_news
+    assert Harvest.of(1.0, [Reaped(resolved, None, failed)], maker, WARC_ENDS, {}).is_news
 
 
 def test_a_record_that_is_no_harvest_is_refused_in_one_line() -> None:
-    good = Harvest(1.0, [RobotsFetched(FetchRobots("http://a", "u", "x", 1, 0), 200)], places=PLACES).encode()
+    good = Harvest(
+        1.0, [RobotsFetched(FetchRobots("http://a", "u", "x", 1, 0), 200)], warc_ends=WARC_ENDS
+    ).encode()
     text = json.dumps({"kind": "seeds"}).encode()
     older = struct.pack("<III", len(text), 0, 0) + text
     newer = good[:4] + struct.pack("<I", 99) + good[8:]

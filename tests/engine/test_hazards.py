@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from barkspider import Statistics, crawl, load_settings
-from barkspider.lab.synthweb import HAZARDS, Entry, RunningWeb, WebSpec, read_log, running_web
+from barkspider.lab.synthweb import HAZARDS, LoggedRequest, RunningWeb, WebSpec, read_log, running_web
 from tests.engine.warcs import archived, check_warcs
 
 SPEC = WebSpec(
@@ -40,7 +40,7 @@ SHORT = [
 class Found:
     statistics: Statistics
     urls: list[str]  # archived, in order
-    requests: list[Entry]
+    requests: list[LoggedRequest]
     names: list[str]  # the hazard's domains
 
 

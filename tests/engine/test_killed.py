@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from barkspider.engine.checkpoint import Checkpoint
+from barkspider.engine.history import read_history
+from barkspider.storage.env import Env
 from tests.engine.killed import DEFAULTS, NONE, run
 
 SMALL = {
@@ -29,3 +33,10 @@ def test_a_crawl_that_is_killed_loses_nothing_and_repeats_nothing(tmp_path: Path
     assert {name: found[name] for name in NONE} == dict.fromkeys(NONE, 0), found
     assert found["problems"] == []
     assert found["output"] == ""
+    history = read_history(Env(), tmp_path / "job")
+    assert (np.diff(history.column("time")) >= 0).all()
+    assert (np.diff(history.column("pages")) >= 0).all()
+    assert history.last("run") > 1
+    checkpoint = Checkpoint.read(Env(), tmp_path / "job")
+    assert checkpoint is not None
+    assert history.last("pages") == checkpoint.counters(Env(), tmp_path / "job").pages

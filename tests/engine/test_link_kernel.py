@@ -19,9 +19,9 @@ from barkspider.core.settings import Page as PageSettings
 from barkspider.core.settings import Settings
 from barkspider.engine.links import LinkMaker
 from barkspider.page import Hrefs, PageReader
-from barkspider.url import Domains, Keys, Normaliser, ScopeRules, parse, split
-from barkspider.url.origins import Origins
-from barkspider.url.resolve import Resolver
+from barkspider.url import Domains, KeyMaker, Normaliser, ScopeRules, parse, split
+from barkspider.url.origins import OriginNumbers
+from barkspider.url.resolve import LinkResolver
 
 DATA = Path(__file__).parents[2].parent / "shared" / "data"
 SEED = "http://a.example/"
@@ -80,7 +80,7 @@ _cases = st.lists(_links, min_size=1, max_size=30)
 
 def by_itself(settings: Settings, texts: list[str], base: str, page: UrlRow) -> tuple[Any, ...]:
     """Rows, those outside, refusals and whether there were too many, without anything compiled."""
-    domains, keys, refused = Domains(), Keys(settings.seed), Counter[str]()
+    domains, keys, refused = Domains(), KeyMaker(settings.seed), Counter[str]()
     normaliser, scope = Normaliser(settings.url, domains), ScopeRules(settings.scope, domains, [SEED])
     rows, outside = [], []
     urls, cut = normaliser.many(texts, parse(base), refused, settings.limits.page_link_bytes)
@@ -173,7 +173,10 @@ def test_real_pages_have_the_same_links_and_few_of_them_are_unusual() -> None:
         pytest.skip("the pages of mozilla/readability are not here")
     reader, base = PageReader(PageSettings()), "http://example.com/dir/page.html"
     rules = load_settings().url
-    origins, resolver = Origins(lambda _: (0, 0, 0), 10_000, 10_000, 7), Resolver(rules, 7, 1_000_000)
+    origins, resolver = (
+        OriginNumbers(lambda _: (0, 0, 0), 10_000, 10_000, 7),
+        LinkResolver(rules, 7, 1_000_000),
+    )
     links = unusual = 0
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
@@ -199,3 +202,24 @@ def test_more_origins_than_are_remembered_and_more_targets_than_a_page_may_have(
         ]
         expected = by_itself(settings, texts, SEED, page)
         assert by_kernels(maker, Hrefs.of(texts), SEED, page) == expected
+
+
+@pytest.mark.parametrize(
+    ("texts", "urls", "refused"),
+    [
+        (["./" * number + "a" for number in range(900)], 1, False),  # one URL, again and again
+        ([f"{number}|" for number in range(900)], 130, False),  # that take a parser
+        ([f"{number}|{'x' * 150}" for number in range(900)], 0, True),  # and are too long
+    ],
+)
+def test_a_long_base_makes_no_more_work_than_links_are_worth(
+    texts: list[str], urls: int, refused: bool
+) -> None:
+    base = f"http://a.example/{'b' * 1_900}/"
+    page = UrlRow(9, 2, 3, 4, 0, 0, 0, SEED.encode())
+    found = by_kernels(MAKERS[0], Hrefs.of(texts), base, page)
+    expected = by_itself(SETTINGS[0], texts, base, page)
+    for rows, _, reasons, cut in (found, expected):
+        assert cut
+        assert len(rows) == urls
+        assert (200 < reasons["too_long"] < 400) is refused

@@ -12,7 +12,7 @@ from barkspider.core.events import FetchRobots
 from barkspider.core.load import load_settings
 from barkspider.core.records import Flag, UrlRow
 from barkspider.engine.links import LinkMaker
-from barkspider.url import Domains, Keys, Normaliser, ScopeRules, parse, split
+from barkspider.url import Domains, KeyMaker, Normaliser, ScopeRules, parse, split
 
 SEED = "http://www.example.com/"
 PAGE = UrlRow(1, 2, 3, 4, 0, 0, 0, b"http://www.example.com/dir/page.html")
@@ -54,7 +54,7 @@ HREFS = [
 )
 def test_a_batch_is_what_normalising_and_judging_one_by_one_gives(options: list[str]) -> None:
     settings = load_settings(options=[*options, "seed=7"])
-    domains, keys = Domains(), Keys(7)
+    domains, keys = Domains(), KeyMaker(7)
     normaliser, scope = Normaliser(settings.url, domains), ScopeRules(settings.scope, domains, [SEED])
     refused: Counter[str] = Counter()
     expected = []

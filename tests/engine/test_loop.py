@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from barkspider.core.load import load_settings
 from barkspider.engine import reaping
 from barkspider.engine.harvest import Harvest, Reaped
 from barkspider.engine.job import Job
+from barkspider.engine.ledger import Ledger
 from barkspider.engine.links import Links
 from barkspider.engine.loop import Crawl
 from barkspider.engine.work import Arrival
@@ -41,6 +43,41 @@ def harvests(folder: Path, arrived: list[Reaped]) -> list[Harvest]:
         return found
 
     return uvloop.run(look())
+
+
+def test_seeds_are_added_when_the_journal_has_them(tmp_path: Path) -> None:
+    async def add() -> None:
+        settings = load_settings(options=["seed=7", "memory=64MB", "archive.recent_digests=1000"])
+        job = Job.create(tmp_path / "job", settings, ["http://a.example/"], Env())
+        crawl = Crawl.open(job)
+        adding = asyncio.create_task(crawl.add(["http://b.example/", "http://c.example/"]))
+        gone = asyncio.create_task(crawl.add(["http://d.example/"]))
+        for _ in range(3):
+            await asyncio.sleep(0)
+            assert not adding.done()
+        gone.cancel()
+        await asyncio.sleep(0)
+        crawl._bring_in()
+        assert await adding == {"added": 2}
+        there = [row.url for each in recorded(tmp_path / "job") for row in each.batch.rows()]
+        assert there == [
+            b"http://a.example/",
+            b"http://b.example/",
+            b"http://c.example/",
+            b"http://d.example/",
+        ]
+        await crawl._close()
+        job.close()
+
+    uvloop.run(add())
+
+
+def recorded(job: Path) -> list[Seeds]:
+    """The seeds that the journal of a job has."""
+    ledger = Ledger(Env(), job)
+    found = [each for harvest in ledger.harvests() for each in harvest.outcomes if isinstance(each, Seeds)]
+    ledger.close()
+    return found
 
 
 def test_a_harvest_ends_after_so_many_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import os
 import resource
 import subprocess
 import sys
+import traceback
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -87,8 +88,11 @@ def test_a_crawl_with_few_files_gets_every_page(tmp_path: Path) -> None:
         if not child:
             code = 1
             try:
+                os.closerange(3, 1 << 16)  # what other tests of this process hold open
                 resource.setrlimit(resource.RLIMIT_NOFILE, (158, 158))
                 code = crawl(web.web.seeds(1), tmp_path / "job", settings).stopped_by != "done"
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

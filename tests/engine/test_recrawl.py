@@ -21,7 +21,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from barkspider import UsageError, crawl, load_settings
 from barkspider.engine import Job, fetch_again, open_job, resume, verify_job
-from barkspider.lab.synthweb import Entry, RunningWeb, WebSpec, read_log, running_web
+from barkspider.lab.synthweb import LoggedRequest, RunningWeb, WebSpec, read_log, running_web
 from barkspider.storage.env import Env
 from tests.cli import program
 from tests.engine.warcs import archived, check_warcs
@@ -77,7 +77,7 @@ class Run:
     changed: set[str]
     ordered: float
     summary: dict[str, Any]
-    requests: list[Entry]
+    requests: list[LoggedRequest]
 
 
 @pytest.fixture(scope="module")
@@ -369,7 +369,7 @@ def _copy(job: Path, folder: Path) -> Path:
     return Path(shutil.copytree(job, folder / "job"))
 
 
-def _requests(web: RunningWeb) -> list[Entry]:
+def _requests(web: RunningWeb) -> list[LoggedRequest]:
     assert web.log_path is not None
     return read_log(web.log_path)
 

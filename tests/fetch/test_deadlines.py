@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from dataclasses import dataclass, field
 
 from barkspider.fetch.deadlines import Deadlines
 
 
-@dataclass
+@dataclass(eq=False)
 class Thing:
     """Is over at `end`; remembers when it was checked."""
 
@@ -70,3 +71,27 @@ def test_a_deadline_that_moved_is_checked_again() -> None:
 def test_the_wheel_stands_still_when_nothing_is_watched() -> None:
     assert run() == 1000.0
     assert run((1001.0, Thing(1001.0))) < 1001.5
+
+
+def test_what_is_forgotten_is_let_go_and_never_checked() -> None:
+    async def main() -> tuple[bool, list[float]]:
+        deadlines, thing, other = Deadlines(), Thing(1015.0), Thing(1015.0)
+        for each in (thing, other):
+            deadlines.watch(each, each.end)
+        deadlines.forget(thing, thing.end)
+        deadlines.forget(thing, thing.end)  # it is gone already
+        deadlines.forget(other, 1100.0)  # it is not there
+        kept = weakref.ref(thing)
+        del thing, each
+        gone = kept() is None
+        while deadlines._timer is not None:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        return gone, other.checked
+
+    loop = VirtualLoop()
+    try:
+        gone, checked = loop.run_until_complete(main())
+    finally:
+        loop.close()
+    assert gone
+    assert [round(time) for time in checked] == [1015]

@@ -6,11 +6,13 @@ import asyncio
 import gzip
 import zlib
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 import pytest
 
 from barkspider.core.load import load_settings
 from barkspider.fetch import STALE, Fetcher, Response, retry_after
+from barkspider.fetch.connection import Connection
 
 Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
@@ -187,6 +189,62 @@ def test_a_request_on_a_dead_connection_is_not_sent_again_behind_the_callers_bac
     responses = fetch(script, "/1", "/2", "/3")
     assert [response.exchange.failure for response in responses] == ["", STALE, ""]
     assert connections == 2
+
+
+def test_a_connection_that_is_closed_is_held_by_nobody_until_its_deadline() -> None:
+    held = list[int]()
+
+    async def run() -> None:
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await says(OK)(reader, writer)
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        opened = {"network.allow": ["127.0.0.0/8"], "network.ports": [f"127.0.0.0/8:80={port}"]}
+        fetcher = Fetcher(load_settings(overrides={"fetch.idle_connections": 0} | opened))
+        for _ in range(3):
+            await fetcher.fetch("http://a.example/", "127.0.0.1")
+            held.append(sum(map(len, fetcher._shared.deadlines._slots.values())))
+        await fetcher.aclose()
+        server.close()
+
+    asyncio.run(run())
+    assert held == [0, 0, 0]
+
+
+class Idle:
+    """Stands for a connection that is kept."""
+
+    def __init__(self, weight: int) -> None:
+        self.weight, self.closed = weight, False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_idle_connections_take_a_share_of_the_memory_and_the_oldest_go_first() -> None:
+    async def run() -> None:
+        fetcher = Fetcher(load_settings(overrides={"memory": "16MB"}))  # a sixteenth of that for them
+        kept = [Idle(400_000) for _ in range(4)]
+        for number, each in enumerate(kept):
+            fetcher._hold_idle(("https", f"h{number}.example", 443, "192.0.2.1"), cast(Connection, each))
+        assert [each.closed for each in kept] == [True, True, False, False]
+        again = Idle(400_000)
+        fetcher._hold_idle(("https", "h3.example", 443, "192.0.2.1"), cast(Connection, again))
+        assert [each.closed for each in kept] == [
+            True,
+            True,
+            False,
+            True,
+        ]  # the one that was there for its host
+        fetcher._hold_idle(("https", "h4.example", 443, "192.0.2.1"), cast(Connection, Idle(2_000_000)))
+        assert again.closed
+        assert not fetcher._idle  # what is too much by itself is not kept
+        assert fetcher._idle_bytes == 0
+        await fetcher.aclose()
+
+    asyncio.run(run())
 
 
 def test_nothing_connects_to_an_address_that_was_not_opened() -> None:

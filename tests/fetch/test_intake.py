@@ -165,7 +165,7 @@ def test_who_holds_least_is_served_first() -> None:
     for source in reversed(sources):
         source.resume = lambda source=source: order.append(source)  # type: ignore[method-assign,misc]
         source.read()
-    intake._memory, intake._most_leaving = 10**9, 0  # room, from somewhere
+    intake.memory, intake._most_leaving = 10**9, 0  # room, from somewhere
     loop.run(0.06)
     assert order == sources
 

@@ -160,6 +160,16 @@ def test_a_head_that_was_put_right_has_the_headers_that_were_meant() -> None:
     assert read(raw).headers == [(b"X", b"a b"), (b"Set-Cookie", b"c=d"), (b"Content-Length", b"0")]
 
 
+def test_headers_are_found_by_name_whatever_its_case_and_however_often_they_come() -> None:
+    exchange = Exchange(headers=[(b"Set-Cookie", b"a=1 "), (b"X", b"y"), (b"SET-COOKIE", b"b=2")])
+    assert exchange.header(b"set-cookie") == "a=1"
+    assert exchange.all_headers(b"set-cookie") == ["a=1", "b=2"]
+    assert (exchange.header(b"y"), exchange.all_headers(b"y")) == ("", [])
+    exchange.forget_headers()
+    exchange.headers.append((b"x", b"z"))
+    assert (exchange.header(b"x"), exchange.all_headers(b"set-cookie")) == ("z", [])
+
+
 def test_a_broken_head_that_never_ends_is_a_protocol_error() -> None:
     assert read(b"HTTP/1.1 200 OK\nX: y\n").outcome == "protocol_error"
     assert read(b"HTTP/1.1 200 OK\n", *[b"X: y\n"] * 1000).outcome == "headers_too_large"

@@ -13,7 +13,7 @@ from barkspider.core.settings import Settings
 from barkspider.frontier import Driver, open_frontier
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
-from barkspider.url import Keys
+from barkspider.url import KeyMaker
 from tests.frontier.farms import FarmWeb, Pages
 
 _ROBOTS = b"User-agent: *\nDisallow: /private/\nDisallow: /search\nCrawl-delay: 0\n"
@@ -26,7 +26,7 @@ class SiteWeb(FarmWeb):
     def __init__(self, pages: int, domains: int, seed: int, links: int = 60) -> None:
         super().__init__(pages, domains, 0, links)
         names = (b"%016x.example" % host for host in range(len(self._tables.start)))
-        self._keys = Keys(seed).column(names)
+        self._keys = KeyMaker(seed).column(names)
 
     def _host_keys(self, hosts: Pages) -> npt.NDArray[np.uint64]:
         return self._keys[hosts]

@@ -11,6 +11,7 @@ import pytest
 
 from barkspider.core.load import load_settings
 from barkspider.core.records import Flag, UrlRow
+from barkspider.frontier.decisions import RETRY
 from barkspider.frontier.gate import Gate, form
 from barkspider.storage.env import Env
 from barkspider.url.partition import slots, slotted
@@ -48,7 +49,7 @@ def test_a_url_goes_into_ready_with_the_redirects_that_led_to_it(gate: Make) -> 
     here.trails.put(A.key, (7, 8))
     put(here, A)
     put(here, B)
-    assert [entry.trail for host in here.ready.hosts() for entry in host.entries()] == [(7, 8), ()]
+    assert [entry.trail for host in here.ready.hosts() for entry in host.queued_urls()] == [(7, 8), ()]
     assert (here.counters.queued, here.counters.deferred) == (2, 0)
 
 
@@ -163,8 +164,8 @@ def test_what_is_put_off_comes_back_at_its_time(gate: Make) -> None:
     here = gate()
     assert here.next_time() == math.inf
     here.counters.discovered += 2
-    here.put_off(40.0, A, (9,))
-    here.put_off(20.0, B, ())
+    here.put_off(40.0, A, (9,), RETRY)
+    here.put_off(20.0, B, (), RETRY)
     assert here.next_time() == 20.0  # though it is not written yet
     assert len(here.come_back(50.0)) == 0
     here.write_off()

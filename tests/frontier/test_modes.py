@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barkspider.core.errors import UsageError
-from barkspider.frontier.modes import DROP, KEEP, MODES, SEND, TAKE, bundle, decide, is_due, rule
+from barkspider.frontier.modes import DROP, HOLD, MODES, SEND, TAKE, bundle, decision, is_due, rule
 
-# Own, another's, another's and replicated, own and replicated.
-OWNERS = np.array([3, 5, 5, 3], np.uint16)
-REPLICATED = np.array([False, False, True, True])
+# Whether it is our own, and whether it is replicated.
+LINKS = [(True, False), (False, False), (False, True), (True, True)]
 
 
 @pytest.mark.parametrize(
@@ -22,17 +21,17 @@ REPLICATED = np.array([False, False, True, True])
     [
         ("independent", [TAKE, TAKE, TAKE, TAKE]),
         ("firewall", [TAKE, DROP, DROP, TAKE]),
-        ("cross-over", [TAKE, KEEP, KEEP, TAKE]),
+        ("cross-over", [TAKE, HOLD, HOLD, TAKE]),
         ("exchange", [TAKE, SEND, DROP, TAKE]),
     ],
 )
 def test_each_mode_has_its_rule(mode: str, decisions: list[int]) -> None:
-    assert decide(rule(mode), 3, OWNERS, REPLICATED).tolist() == decisions
+    assert [decision(rule(mode), *link) for link in LINKS] == decisions
 
 
 def test_own_links_are_taken_in_every_mode() -> None:
     for mode in MODES:
-        assert (decide(rule(mode), 5, np.full(9, 5, np.uint16), np.arange(9) % 2 == 0) == TAKE).all()
+        assert [decision(rule(mode), True, replicated) for replicated in (False, True)] == [TAKE, TAKE]
 
 
 def test_an_unknown_mode_is_refused() -> None:

@@ -16,11 +16,11 @@ from barkspider.frontier.robots.permit import Permit
 from barkspider.frontier.robots.permits import Permits
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.store.manifest import Store
-from barkspider.url import ALLOW_ALL, DISALLOW_ALL, Keys, RobotsRules
+from barkspider.url import ALLOW_ALL, DISALLOW_ALL, KeyMaker, RobotsRules
 from tests.storage.faulty import FaultyEnv
 
 FOLDER = Path("/job")
-KEYS = Keys(7)
+KEYS = KeyMaker(7)
 SMALL = Sizing(2, 4096, 1000, 1 << 20)
 LARGE = Sizing(1, 1 << 20, 1 << 24, 1 << 28)
 

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barkspider.core.events import (
-    Counters,
     FetchPage,
     FetchRobots,
     HostResolved,
@@ -27,7 +26,8 @@ from barkspider.core.events import (
 )
 from barkspider.core.load import load_settings
 from barkspider.core.records import UrlRow
-from barkspider.core.settings import Politeness, Settings
+from barkspider.core.settings import Politeness, Settings, Trace
+from barkspider.frontier.decisions import Decisions
 from barkspider.frontier.politeness.pauses import HostPace, Multiples, Pauses, ServerPace
 from barkspider.frontier.ready import Ready
 from tests.frontier.virtual import KEYS, row
@@ -328,13 +328,14 @@ def test_no_request_comes_before_the_delays_in_force(
     rows = [row(f"http://{name}/{number}") for name in names for number in range(12)]
     random.shuffle(rows)
     expected = Expected(politeness, {each.host_key: each.pld_key for each in rows})
-    counters = Counters()
+    decisions = Decisions(Trace())
+    counters = decisions.counters
     later: list[tuple[float, int, UrlRow]] = []
 
-    def put_off(time: float, again: UrlRow, _: Trail) -> None:
+    def put_off(time: float, again: UrlRow, _: Trail, rule: str) -> None:
         heapq.heappush(later, (time, next(order), again))
 
-    ready = Ready(Settings(seed=1, politeness=politeness), counters, 100, put_off)
+    ready = Ready(Settings(seed=1, politeness=politeness), decisions, 100, put_off)
     robots = {KEYS.of(name): random.choice([0, 0, 5, 30]) for name in names}
     address_of = {name: f"127.0.0.{random.randrange(servers)}" for name in names}
     coming: list[tuple[float, int, Outcome]] = []

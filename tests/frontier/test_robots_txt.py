@@ -10,16 +10,15 @@ from typing import Any
 import pytest
 
 from barkspider.core.events import (
-    Counters,
     FetchPage,
-    FetchRobots,
     HostResolved,
     PageFetched,
     ResolveHost,
     RobotsFetched,
 )
-from barkspider.core.settings import Politeness, Settings
+from barkspider.core.settings import Politeness, Settings, Trace
 from barkspider.frontier import Driver
+from barkspider.frontier.decisions import Decisions
 from barkspider.frontier.politeness.hosts import Origin
 from barkspider.frontier.ready import Ready
 from barkspider.frontier.robots.rules import learn, miss, rules_of
@@ -34,11 +33,6 @@ Make = Callable[..., Driver]
 def chain(length: int, **pages: Any) -> dict[str, Any]:
     """Pages of one site that must be fetched one after the other."""
     return {f"{SITE}/{n}": [f"{SITE}/{n + 1}"] if n + 1 < length else [] for n in range(length)} | pages
-
-
-def answer(status: int) -> RobotsFetched:
-    asked = FetchRobots(SITE, f"{SITE}/robots.txt", "127.0.0.1", 1, 0)
-    return RobotsFetched(asked, status, b"User-agent: *\nDisallow: /x\n")
 
 
 def test_robots_txt_is_asked_first_and_obeyed(sydney: Make) -> None:
@@ -133,7 +127,7 @@ def test_a_crawl_asks_again_when_the_answer_said_so(sydney: Make) -> None:
     [(200, False), (206, False), (302, True), (404, True), (410, True), (451, True)],
 )
 def test_an_answer_gives_rules(status: int, allowed: bool) -> None:
-    rules = rules_of(answer(status), "barkspider")
+    rules = rules_of(status, b"User-agent: *\nDisallow: /x\n", "barkspider", SITE)
     assert rules is not None
     assert rules.allows("/x") == allowed
 
@@ -148,7 +142,7 @@ def test_a_disallow_of_another_origin_says_nothing_of_this_one(sydney: Make) -> 
 
 @pytest.mark.parametrize("status", [0, 429, 500, 503, 599])
 def test_trouble_gives_none(status: int) -> None:
-    assert rules_of(answer(status), "barkspider") is None
+    assert rules_of(status, b"User-agent: *\nDisallow: /x\n", "barkspider", SITE) is None
 
 
 def test_old_rules_are_used_for_a_bounded_time_when_no_new_ones_can_be_had() -> None:
@@ -269,7 +263,7 @@ def test_a_redirect_back_to_another_host_lets_go_of_the_one_that_sent_it(sydney:
 def test_a_crawl_delay_learned_while_a_host_waits_for_its_server_is_kept() -> None:
     """robots.txt of a.example redirects to b.example, whose answer comes when a.example is next on its server."""
     put_off: list[Any] = []
-    ready = Ready(Settings(seed=1), Counters(), 100, lambda *what: put_off.append(what))
+    ready = Ready(Settings(seed=1), Decisions(Trace()), 100, lambda *what: put_off.append(what))
     addresses = {"a.example": "127.0.0.1", "b.example": "127.0.0.2", "c.example": "127.0.0.1"}
 
     def take(now: float) -> list[Any]:

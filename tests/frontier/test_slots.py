@@ -16,7 +16,7 @@ def test_when_no_slot_is_held_whoever_waits_gets_one_whoever_had_them_lately(mos
         hosts = [host for host in range(most) if slots.admits(busy, host)]
         for host in hosts:
             slots.begin(host, busy, float(second), host)
-        slots.settle()
+        slots.given_out()
         for host in hosts:
             slots.end(host, second + 0.9)
     for rank in range(RANKS):

@@ -21,13 +21,16 @@ from barkspider.core.events import (
     PageFetched,
     Redirect,
     ResolveHost,
+    Rest,
     RobotsFetched,
+    Score,
+    Seal,
     Seeds,
 )
 from barkspider.core.records import Flag, UrlRow
-from barkspider.url import Domains, Keys, split
+from barkspider.url import Domains, KeyMaker, split
 
-KEYS, DOMAINS = Keys(1), Domains()
+KEYS, DOMAINS = KeyMaker(1), Domains()
 
 
 @cache
@@ -116,6 +119,7 @@ class VirtualWeb:
         return self.slow.get(url, self.latency)
 
     def answer(self, now: float, instruction: Instruction) -> Outcome:
+        assert not isinstance(instruction, Seal | Rest | Score), "it is for other processes"
         if isinstance(instruction, ResolveHost):
             address = self.servers.get(
                 instruction.host, f"127.9.{instruction.host_key % 256}.{instruction.host_key % 251}"

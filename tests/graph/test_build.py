@@ -19,7 +19,7 @@ from barkspider.graph.importing import read_edges, read_graph
 from barkspider.graph.sorting import Sorter
 from barkspider.graph.store import Graph
 from barkspider.storage.env import Env
-from barkspider.url import Keys
+from barkspider.url import KeyMaker
 from tests.graph.reference import linked_from, scale_free
 
 
@@ -76,7 +76,9 @@ def test_names_are_numbered_in_the_memory_that_is_given(tmp_path: Path) -> None:
 def test_two_names_with_one_key_are_refused_and_leave_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Keys, "column", lambda _, names: np.array([len(name) for name in names], np.uint64))
+    monkeypatch.setattr(
+        KeyMaker, "column", lambda _, names: np.array([len(name) for name in names], np.uint64)
+    )
     edges = pa.record_batch({"source": ["a", "bcd"], "target": ["cc", "ab"]})
     with pytest.raises(UsageError, match="cc and ab have the same hash"):
         read_edges(Env(), tmp_path / "graph", iter([edges]))

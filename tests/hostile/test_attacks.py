@@ -43,7 +43,7 @@ async def _crawl(job: Job, server: Hostile, seeds: Sequence[str]) -> Statistics:
             done, _ = await asyncio.wait([running], timeout=0.05)
             assert not done
         if pages == _BEFORE and seeds:
-            crawl.add(seeds)
+            await crawl.add(seeds)
     crawl.stop()
     return await running
 

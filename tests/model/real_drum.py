@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from barkspider.storage.drum.counters import Counters
+from barkspider.storage.drum.counters import DrumCounters
 from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
 from barkspider.storage.drum.sizing import Sizing
 from tests.storage.faulty import FaultyEnv
 
 
-def counted(front: int = 0, known: int = 0) -> Counters:
+def counted(front: int = 0, known: int = 0) -> DrumCounters:
     """120,000 rows with texts of 70 bytes through a DRUM that knows `known` keys and has a front set of so many
     bytes, in a few merges."""
     sizing = Sizing.choose(2_000_000, 3_000_000, aux=71)
@@ -28,7 +28,7 @@ def counted(front: int = 0, known: int = 0) -> Counters:
     )
     random = np.random.default_rng(1)
     drum.load([(np.sort(random.integers(1 << 40, 1 << 63, known, np.uint64)), None)])
-    drum.counters = Counters()
+    drum.counters = DrumCounters()
     texts = [random.bytes(70) for _ in range(6_000)]
     for batch in range(20):
         numbers = random.integers(0, 6_000 * (batch + 1), 6_000).astype(np.uint64)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barkspider.page import NearDuplicates, simhash
+from barkspider.page.fingerprint import NearDuplicates, simhash
 
 _MASK = 2**64 - 1
 _WORD = re.compile(rb"[\xe3-\xed][\x80-\xbf]*|(?:[0-9A-Za-z]|[\x80-\xe2\xee-\xff])+")

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barkspider.core.settings import Page as PageSettings
-from barkspider.page import Bounds, Page, PageReader, simhash
+from barkspider.page import Bounds, Page, PageReader
 from barkspider.page.charset import decode
+from barkspider.page.fingerprint import simhash
 
 URL = "http://example.com/dir/page.html"
 

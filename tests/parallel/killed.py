@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -35,8 +36,11 @@ NONE = tuple(name for name in NONE_ALONE if not name.startswith("sent_although")
 DEFAULTS: dict[str, Any] = ALONE | {
     "processes": 3,
     "hazards": ["redirects"],
+    "options": [],
+    "robots": 1,  # times that each robots.txt may be asked for
     "longest": 2.0,
     "patience": 240.0,
+    "stopped": 0.0,  # seconds for which one part is stopped, once, by SIGSTOP
 }
 
 
@@ -60,9 +64,15 @@ def run(order: dict[str, Any], folder: Path) -> dict[str, Any]:
     with running_web(spec, log_path=folder / "requests.log") as served:
         job, random, kills = folder / "job", Random(order["seed"]), Counter[str]()
         end = time.monotonic() + order["patience"]
-        options = [*crawl_options(served, order), "memory=192MB", "parallel.interval=200ms"]
+        options = [
+            *crawl_options(served, order),
+            "memory=192MB",
+            "parallel.interval=200ms",
+            *order["options"],
+        ]
         with (folder / "output.txt").open("ab") as output:
             process = _start(served, job, options, order["processes"], output)
+            meanwhile = _stop_one(process.pid, served, order, random) if order["stopped"] else None
             while process.poll() is None or kills.total() < order["kills"]:
                 assert time.monotonic() < end, "the crawl did not end"
                 if process.poll() is not None:
@@ -71,9 +81,9 @@ def run(order: dict[str, Any], folder: Path) -> dict[str, Any]:
                     time.sleep(0.05)
                     continue
                 time.sleep(random.uniform(0.0, order["longest"]))
-                victims = [("part", pid) for pid in _children(process.pid)] + [("supervisor", process.pid)]
+                victims = [("part", pid) for pid in children(process.pid)] + [("supervisor", process.pid)]
                 kind, victim = random.choice(victims)
-                if process.poll() is None and _kill(victim):
+                if process.poll() is None and kill(victim):
                     kills[kind] += 1
                     if kind == "supervisor":
                         process.wait()
@@ -86,12 +96,28 @@ def run(order: dict[str, Any], folder: Path) -> dict[str, Any]:
             "kills": kills.total(),
             "kills_of_supervisor": kills["supervisor"],
             "truth": len(truth),
-            **_compare(job, truth, circles_of(served.web)),
+            **_compare(job, truth, circles_of(served.web), order["robots"]),
             **compare_requests(served, requests, order, truth),
             "in_degrees": in_degrees(job),
             "problems": problems[:20],
+            "requests_while_stopped": meanwhile,
             "output": (folder / "output.txt").read_text()[-3000:],
         }
+
+
+def _stop_one(supervisor: int, served: RunningWeb, order: dict[str, Any], random: Random) -> int:
+    """Let one part stand still for a while; how many requests the others made meanwhile, after the first second."""
+    assert served.log_path is not None
+    while not served.log_path.exists() or len(read_log(served.log_path)) < order["pages"] // 20:
+        time.sleep(0.1)
+    victim = random.choice(children(supervisor))
+    os.kill(victim, signal.SIGSTOP)
+    time.sleep(1.0)
+    before = len(read_log(served.log_path))
+    time.sleep(order["stopped"] - 1.0)
+    after = len(read_log(served.log_path))
+    os.kill(victim, signal.SIGCONT)
+    return after - before
 
 
 def in_degrees(job: Path) -> dict[str, int]:
@@ -107,7 +133,7 @@ def in_degrees(job: Path) -> dict[str, int]:
     return {str(degree): count for degree, count in sorted(found.items())}
 
 
-def _compare(job: Path, truth: set[str], circles: set[str]) -> dict[str, Any]:
+def _compare(job: Path, truth: set[str], circles: set[str], robots: int) -> dict[str, Any]:
     """`compare_archive` over all parts: links to one folder with the files of all."""
     with tempfile.TemporaryDirectory(dir=job.parent) as folder:
         whole = Path(folder) / "archive"
@@ -115,7 +141,7 @@ def _compare(job: Path, truth: set[str], circles: set[str]) -> dict[str, Any]:
         for part in part_folders(job):
             for path in (part / "archive").glob("*.warc.gz"):
                 os.link(path, whole / f"{part.name}-{path.name}")
-        return compare_archive(whole.parent, truth, circles)
+        return compare_archive(whole.parent, truth, circles, robots)
 
 
 def _start(
@@ -131,14 +157,16 @@ def _start(
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
 
 
-def _children(process: int) -> list[int]:
-    try:
-        return [int(pid) for pid in Path(f"/proc/{process}/task/{process}/children").read_text().split()]
-    except FileNotFoundError:
-        return []
+def children(process: int) -> list[int]:
+    """Those that a process has started and that have not ended."""
+    found: list[int] = []
+    for path in Path(f"/proc/{process}/task").glob("*/children"):  # each thread has its own
+        with suppress(OSError):
+            found += [int(pid) for pid in path.read_text().split()]
+    return found
 
 
-def _kill(process: int) -> bool:
+def kill(process: int) -> bool:
     try:
         os.kill(process, signal.SIGKILL)
     except ProcessLookupError:

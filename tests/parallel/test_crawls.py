@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from barkspider import open_job
+from barkspider.core.load import load_settings
 from barkspider.engine.folder import part_folders
 from barkspider.lab.synthweb import RunningWeb, WebSpec, read_log, running_web
+from barkspider.parallel.frozen import Frozen
+from barkspider.url import split
+from barkspider.url.partition import top_level
 from tests.cli.program import run
 from tests.engine.warcs import archived
 from tests.parallel.firewalls import behind_firewalls
@@ -34,6 +38,15 @@ def test_a_crawl_whose_processes_are_killed_loses_nothing_and_repeats_nothing(tm
     assert found["truth"] > 150
     assert found["in_degrees"] == calm["in_degrees"]
     assert len(calm["in_degrees"]) > 3
+
+
+def test_processes_that_share_hosts_lose_nothing_and_keep_to_pauses_either(tmp_path: Path) -> None:
+    """Divided by URL, with kills: turns at hosts are leases, each process asks for a robots.txt once."""
+    by_url = {"kills": 3, "processes": 2, "options": ["parallel.partition=url"], "robots": 2}
+    found = run_killed({**DEFAULTS, **SMALL, **by_url}, tmp_path)
+    assert found["code"] == 0, found["output"]
+    assert {name: found[name] for name in NONE} == dict.fromkeys(NONE, 0), found
+    assert (found["kills"], found["problems"]) == (3, [])
 
 
 Program = Callable[..., str]
@@ -108,6 +121,45 @@ def test_a_job_of_parts_is_one_job_to_every_command(
     assert len(open_job(job).table("pages")) == len(truth)
     assert open_job(job).page(seeds[0]).status == 200
     assert rest["gauges"]["sent"] == rest["gauges"]["received"] > 100
+    ends = open_job(job).query(
+        "SELECT sum(pages) AS n FROM (SELECT part, max(pages) AS pages FROM history GROUP BY part)"
+    )
+    assert ends["n"][0].as_py() == open_job(job).history().last("pages") == len(truth)
+    sent = open_job(job).history().group("exchange")
+    assert {name: sent[f"{name} taken"][-1] for name in sent if " " not in name} == {
+        name: counts[-1] for name, counts in sent.items() if " " not in name
+    }
+
+    # Metrics of the whole (Parallel Crawlers, section 4), and by pair in tables.
+    assert rest["parallel"] == json.loads(program("status", str(job), "--json"))["parallel"]
+    told = rest["parallel"]
+    assert (told["overlap"], told["coverage"], told["coverage_is"]) == (0.0, 1.0, "exact")
+    assert (told["urls"], told["backlog"]) == (rest["gauges"]["sent"], [])
+    (found,) = open_job(job).query("SELECT * FROM parallel").to_pylist()
+    assert (found["pages"], found["overlap"]) == (len(truth), 0.0)
+    assert [found[name] for name in ("urls", "messages", "bytes")] == [
+        told[name] for name in ("urls", "messages", "bytes")
+    ]
+    pairs = open_job(job).query(
+        "SELECT sender, part, sum(links) >= sum(urls) AS more FROM batches GROUP BY ALL"
+    )
+    assert sorted((row["sender"], row["part"], row["more"]) for row in pairs.to_pylist()) == [
+        (sender, part, True) for sender in range(3) for part in range(3) if sender != part
+    ]
+    planned = json.loads(program("plan", "--from", str(job), "--json"))["measured"]
+    assert planned["measured_pages"] == len(truth)
+    assert planned["drums"].keys() >= {"seen", "edges", "indegree", "robots"}
+    assert planned["parameters"]["compression"] > 0
+    packed = ["--format", "wacz", "--output", str(tmp_path / "crawl.wacz"), "--json"]
+    assert json.loads(program("export", str(job), *packed))["pages"] == len(truth)
+
+    chosen = ["parallel.processes=2", f"parallel.replicate={job}:20"]
+    replicas = Frozen.read(load_settings(options=chosen)).replicas
+    links = Counter(row["target_url"] for row in open_job(job).table("links").to_pylist() if row["in_scope"])
+    assert replicas == sorted(links, key=lambda url: (-links[url], url))[:20]
+    chosen = ["parallel.processes=2", "parallel.partition=hierarchical", f"parallel.weights={job}"]
+    weights = Frozen.read(load_settings(options=chosen)).weights
+    assert weights == Counter(top_level(split(url).host) for url in truth)
 
     before = served.log_path.read_text().count("\n") if served.log_path else 0
     again = json.loads(program("recrawl", str(job), "--older-than", "0s", "--json"))
@@ -129,6 +181,10 @@ def test_a_firewall_fetches_what_the_simulation_says(
     assert 0 < len(expected) < len(served.web.reachable_urls(seeds))
     assert told["gauges"]["not_ours"] > 0
     assert told["gauges"]["sent"] == 0
+    true = len(expected) / len(served.web.reachable_urls(seeds))
+    assert told["parallel"]["overlap"] == 0.0
+    assert told["parallel"]["coverage_is"] == "estimate"
+    assert true <= told["parallel"]["coverage"] < 1  # what the URLs that were left would lead to is not known
 
 
 @pytest.mark.parametrize(
@@ -138,7 +194,25 @@ def test_a_firewall_fetches_what_the_simulation_says(
         (["--processes", "5000"], "parallel.processes"),
         (["--processes", "9", "--set", "memory=64MB"], "each needs 16 MB"),
         (["--processes", "3", "--pages", "2"], "which need one each"),
-        (["--processes", "2", "--set", "budget.reputation=supporters"], "budget.reputation"),
+        (
+            ["--processes", "2", "--set", "budget.reputation=supporters", "--set", "parallel.partition=site"],
+            "budget.reputation",
+        ),
+        (["--set", "parallel.partition=country"], "parallel.partition 'country' is unknown"),
+        (
+            ["--allow-network", "127.0.0.0/8", "--set", "parallel.partition=no.such.module:owner"],
+            "cannot be imported",
+        ),
+        (["--allow-network", "127.0.0.0/8", "--set", "parallel.partition=json:decoder"], "is not a function"),
+        (["--processes", "2", "--set", "parallel.mode=none"], "parallel.mode"),
+        (["--processes", "2", "--set", "parallel.partition=hierarchical"], "parallel.weights"),
+        (["--processes", "2", "--set", "parallel.replicate=/no/such/file"], "cannot read /no/such/file"),
+        (["--processes", "2", "--set", "parallel.replicate=/dev:10"], "/dev"),
+        (
+            ["--processes", "2", "--set", "parallel.mode=firewall", "--set", "parallel.replicate=x"],
+            "nothing is sent in firewall mode",
+        ),
+        (["--set", "order=backlinks", "--frontier", "sydney"], "order = backlinks"),
     ],
 )
 def test_what_cannot_be_divided_is_refused_in_one_line(
@@ -161,11 +235,13 @@ def test_the_number_of_processes_of_a_job_stays(served: RunningWeb, tmp_path: Pa
 def test_a_limit_of_pages_that_is_lowered_is_kept_exactly(
     served: RunningWeb, tmp_path: Path, program: Program
 ) -> None:
-    job, given = tmp_path / "job", options(served, "limits.time=1ms")
+    # No page comes before the pause after the robots.txt is over.
+    job, given = tmp_path / "job", options(served, "limits.time=1ms", "politeness.host_delay=1m")
     program(
         "crawl", *served.web.seeds(3), "--job", str(job), "--processes", "2", "--pages", "400", *given, code=1
     )
-    told = json.loads(program("resume", str(job), "--pages", "31", "--set", "limits.time=0s", "--json"))
+    changed = ["--set", "limits.time=0s", "--set", "politeness.host_delay=10ms"]
+    told = json.loads(program("resume", str(job), "--pages", "31", *changed, "--json"))
     assert (told["pages"], told["stopped_by"]) == (31, "pages")
     assert sum(pages_of(job).values()) == 31
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +36,10 @@ def batch(*rows: UrlRow) -> UrlBatch:
 class Process:
     """An exchange with its store."""
 
-    def __init__(self, job: Path, part: int, mode: str = "exchange", outbox: str = "1GB") -> None:
-        options = ["parallel.processes=4", f"parallel.part={part}", f"parallel.mode={mode}"]
+    def __init__(
+        self, job: Path, part: int, mode: str = "exchange", outbox: str = "1GB", more: Sequence[str] = ()
+    ) -> None:
+        options = ["parallel.processes=4", f"parallel.part={part}", f"parallel.mode={mode}", *more]
         settings = load_settings(options=[*options, f"parallel.outbox={outbox}", "parallel.interval=10s"])
         self.folder = job / f"part-{part:04d}"
         self.store = Store.open(Env(), self.folder)
@@ -96,6 +99,14 @@ def test_a_redirect_takes_its_trail_along_and_makes_no_edge(tmp_path: Path) -> N
         three.exchange.receive(send(one, three, one.folder / NAME / batch_name(2, 1), 1))[0].links.rows()
         == []
     )
+
+
+def test_what_a_seed_redirects_to_is_in_scope_everywhere_also_within_a_process(tmp_path: Path) -> None:
+    one = Process(tmp_path, 0)
+    target = row(0, 9, int(Flag.SEED))
+    (left,) = one.exchange.split([Found(row(0), batch(target), target=target)], 0.0)
+    assert len(left.links) == 1
+    assert {tuple(scope_of(Env(), one.seal(to))) for to in (1, 2, 3)} == {("http://d0.example/9",)}
 
 
 def test_a_firewall_drops_and_counts_what_is_not_ours(tmp_path: Path) -> None:

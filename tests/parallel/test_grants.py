@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from barkspider.core.batch import UrlBatch
+from barkspider.core.events import Granted, ResolveHost, Seeds
+from barkspider.core.load import load_settings
+from barkspider.frontier import open_frontier
+from barkspider.parallel.division import is_one_domain
 from barkspider.parallel.grants import are_within, grants
+from barkspider.storage.env import Env
 
 
 class FakePart:
@@ -18,14 +25,8 @@ class FakePart:
 
     def told(self) -> dict[str, Any]:
         left = self.urls - self.pages - self.flying
-        others = {"granted": self.granted}
-        return {
-            "pages": self.pages,
-            "in_flight": self.flying,
-            "queued": left,
-            "deferred": 0,
-            "others": others,
-        }
+        others = {"granted": self.granted, "waits": left > 0}
+        return {"pages": self.pages, "in_flight": self.flying, "others": others}
 
     def grant(self, pages: int | None) -> None:
         self.granted = None if pages is None else max(pages, self.pages + self.flying)
@@ -75,3 +76,32 @@ def test_a_limit_that_was_lowered_is_confirmed_by_all_before_anybody_goes_on() -
     assert are_within(60, [part.told() for part in parts])
     assert are_within(0, [FakePart(None, 5).told()])
     assert not are_within(60, [FakePart(None, 5).told()])
+
+
+@pytest.mark.parametrize("frontier", ["irlbot", "sydney"])
+def test_a_part_that_may_fetch_nothing_tells_that_urls_wait_though_it_has_looked_at_none(
+    tmp_path: Path, frontier: str
+) -> None:
+    options = ["parallel.processes=2", f"frontier={frontier}", "memory=64MB"]
+    driver = open_frontier(load_settings(options=options), Env(), tmp_path, background=False)
+    urls = UrlBatch.of([b"http://a.example/"], key=[1 << 20], host_key=[7], pld_key=[7])
+    instructions, _ = driver.step(0.0, [Granted(0), Seeds(urls)])
+    assert (instructions, driver.is_idle(), driver.waits) == ([], True, True)
+    instructions, _ = driver.step(1.0, [Granted(1)])
+    for now in range(2, 6):
+        instructions += driver.step(float(now), [])[0]
+    assert [type(each) for each in instructions] == [ResolveHost]
+    driver.close()
+
+
+@pytest.mark.parametrize(
+    ("scope", "seeds", "is_one"),
+    [
+        ("domain", ["http://a.example.org/", "http://www.example.org/b"], True),
+        ("site", ["http://a.example.org/"], True),
+        ("domain", ["http://a.example.org/", "http://a.example.com/"], False),
+        ("web", ["http://a.example.org/"], False),
+    ],
+)
+def test_a_scope_within_one_domain_is_told_from_others(scope: str, seeds: list[str], is_one: bool) -> None:
+    assert is_one_domain(load_settings(options=[f"scope.level={scope}"]), seeds) == is_one

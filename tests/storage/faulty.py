@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -23,9 +23,9 @@ from barkspider.storage.env import Env
 
 # Operations that change the disk or what of it is safe; the others only read.
 CHANGES = frozenset(
-    ("create", "write", "cut", "sync", "forget", "rename", "remove", "make_folder", "sync_folder")
+    ("create", "write", "cut", "sync", "forget", "rename", "link", "remove", "make_folder", "sync_folder")
 )
-_TAKE_SPACE = frozenset(("create", "write", "sync", "rename", "make_folder", "sync_folder"))
+_TAKE_SPACE = frozenset(("create", "write", "sync", "rename", "link", "make_folder", "sync_folder"))
 
 
 class Operation(NamedTuple):
@@ -90,6 +90,9 @@ class Disk:
         elif kind == "rename":
             assert operation.target is not None
             self._name(path, path.name, operation.target.name, self._folders[path.parent].names[path.name])
+        elif kind == "link":
+            assert operation.target is not None
+            self._name(operation.target, "", operation.target.name, operation.file)
         elif kind == "remove":
             self._name(path, path.name, "", -1)
         elif kind == "make_folder":
@@ -135,12 +138,21 @@ class Disk:
         """A number that no file has had."""
         return max(self._files, default=0) + 1
 
-    def after_power_loss(self, how: str, random: Random) -> Disk:
-        """The disk as it may be found: `how` is "drop", "keep" (all that was not synced) or "random"."""
+    def after_power_loss(self, how: str, random: Random, of: Sequence[Path] = (Path("/"),)) -> Disk:
+        """The disk as it may be found: `how` is "drop", "keep" (all that was not synced) or "random".
+
+        `of` are the folders that lose it; what has a name in any other is kept as it was.
+        """
         found = Disk()
         found._folders = {}
+
+        def is_lost(path: Path) -> bool:
+            return any(path.is_relative_to(folder) for folder in of)
+
         for path, folder in self._folders.items():
-            if how == "random":
+            if not is_lost(path):
+                names = dict(folder.names)
+            elif how == "random":
                 names, odds = dict(folder.safe), random.choice((0.2, 0.5, 0.8))
                 for going, coming, file in folder.unsafe:
                     if random.random() < odds:
@@ -153,8 +165,9 @@ class Disk:
         for path in list(found._folders):
             if not all(_holds(found._folders, parent) for parent in (path, *path.parents)):
                 del found._folders[path]
+        kept = {file for path, file in self.paths().items() if not is_lost(path)}
         for file in sorted(set(found.paths().values())):
-            data = self._found(self._files[file], how, random)
+            data = self._found(self._files[file], "keep" if file in kept else how, random)
             found._files[file] = _File(bytearray(data), data)
         return found
 
@@ -247,7 +260,7 @@ class FaultyCalls(Calls):
         with self._lock:
             self._locked.discard(self._open.pop(descriptor)[0])
 
-    def write(self, descriptor: int, views: list[memoryview]) -> int:
+    def write(self, descriptor: int, views: Sequence[bytes | memoryview]) -> int:
         with self._lock:
             file, path = self._open[descriptor]
             data = b"".join(views)
@@ -305,6 +318,15 @@ class FaultyCalls(Calls):
                 raise FileNotFoundError(errno.ENOENT, "No such file or directory")
             assert old.parent == new.parent, "renaming is within a folder"
             self._do(Operation("rename", old, target=new))
+
+    def link(self, old: Path, new: Path) -> None:
+        with self._lock:
+            file = self.disk.find(old)
+            if file <= 0 or not self.disk.is_folder(new.parent):
+                raise FileNotFoundError(errno.ENOENT, "No such file or directory")
+            if self.disk.find(new) >= 0:
+                raise FileExistsError(errno.EEXIST, "File exists")
+            self._do(Operation("link", old, file, target=new))
 
     def remove(self, path: Path) -> None:
         with self._lock:

@@ -225,6 +225,28 @@ def test_a_real_device_that_is_full_says_so() -> None:
         assert file.size == 0
 
 
+def test_what_waits_is_what_it_was_when_it_was_written(place: tuple[Env, Path]) -> None:
+    env, folder = place
+    changing, array = bytearray(b"abc"), np.array([1, 2], np.uint8)
+    with env.append(folder / "a") as file:
+        file.write(changing, memoryview(changing)[1:], array, b"kept", memoryview(b"a view")[2:])
+        changing[:], array[:] = b"xyz", 7
+        file.flush()
+        assert env.read(folder / "a") == b"abcbc\1\2keptview"
+
+
+def test_many_small_pieces_are_written_in_order_and_can_be_taken_back(place: tuple[Env, Path]) -> None:
+    env, folder = place
+    pieces = [b"%d " % number for number in range(3000)]  # more than the system takes at once
+    with env.append(folder / "a") as file:
+        for piece in pieces:
+            file.write(piece)
+        file.cut(file.size - 3)
+        file.write(b"!")
+        assert file.size == sum(map(len, pieces)) - 2
+    assert env.read(folder / "a") == b"".join(pieces)[:-3] + b"!"
+
+
 def test_what_was_gathered_waits_for_room() -> None:
     env, path = env_with_file(b"begin ")
     env.room = env.disk.used() + 4

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from publicsuffixlist import PSLFILE, PublicSuffixList
 
-from barkspider.url import Domains, Keys, is_address
+from barkspider.url import Domains, KeyMaker, is_address
 from barkspider.url.suffixes import registered
 
 ICANN = Domains()
@@ -89,7 +89,7 @@ def test_addresses() -> None:
 
 @given(st.lists(st.binary(max_size=40)), st.integers(0, 2**63 - 1))
 def test_keys_are_seeded_xxh3(texts: list[bytes], seed: int) -> None:
-    keys = Keys(seed)
+    keys = KeyMaker(seed)
     column = keys.column(texts)
     assert column.dtype == np.uint64
     assert (
@@ -100,4 +100,4 @@ def test_keys_are_seeded_xxh3(texts: list[bytes], seed: int) -> None:
 
 
 def test_texts_count_as_utf8() -> None:
-    assert Keys(3).of("é") == Keys(3).of("é".encode())
+    assert KeyMaker(3).of("é") == KeyMaker(3).of("é".encode())

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barkspider.url.keys import Keys
+from barkspider.url.keys import KeyMaker
 from barkspider.url.partition import SLOTS, by_address, by_hash, by_hierarchy, slots, slotted
 
-KEYS = Keys(seed=3).column(f"host{number}.example".encode() for number in range(20_000))
+KEYS = KeyMaker(seed=3).column(f"host{number}.example".encode() for number in range(20_000))
 
 
 @settings(max_examples=100, deadline=None)
@@ -63,7 +63,7 @@ def test_a_top_level_domain_of_no_known_size_still_has_an_owner() -> None:
 
 
 def test_hosts_of_a_server_stay_together_and_the_unknown_go_by_name() -> None:
-    addresses = np.repeat(Keys(seed=3).column([b"192.0.2.1", b"192.0.2.2"]), 10_000)
+    addresses = np.repeat(KeyMaker(seed=3).column([b"192.0.2.1", b"192.0.2.2"]), 10_000)
     owners = by_address(addresses, KEYS, 16)
     assert len(set(owners[:10_000].tolist())) == len(set(owners[10_000:].tolist())) == 1
     assert (by_address(np.zeros_like(KEYS), KEYS, 16) == by_hash(KEYS, 16)).all()

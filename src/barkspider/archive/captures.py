@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,14 @@ def read_capture(env: Env, folder: Path, capture: dict[str, Any]) -> Record:
         return file.record(int(capture["offset"]))
 
 
-def whole_response(env: Env, folder: Path, record: Record, most: int = _REVISITS) -> bytes:
+def whole_response(
+    env: Env, folder: Path, record: Record, others: Sequence[Path] = (), most: int = _REVISITS
+) -> bytes:
     """The HTTP response of a response or revisit record; of a revisit, the payload is the original's.
 
     A revisit of earlier versions, or of others, may have the header of a 304 and refer to another revisit: then it is the
-    original's as a whole, `most` of them in a row. Raises `StorageError` when the original is not in the archive.
+    original's as a whole, `most` of them in a row. It is looked for in the archive of the record, then in
+    the others; raises `StorageError` when it is in none.
     """
     if record.kind != "revisit":
         return record.block
@@ -52,15 +56,16 @@ def whole_response(env: Env, folder: Path, record: Record, most: int = _REVISITS
     )
     said = record.header.get("warc-payload-digest")
     unchanged = record.header.get("warc-profile", "").endswith("/server-not-modified")
-    for capture in captures(env, folder, url) if url else []:
+    places = (folder, *others) if url else ()
+    for archive, capture in ((place, each) for place in places for each in captures(env, place, url)):
         if capture["timestamp"] != date[:19].translate(_DIGITS):
             continue
-        original = read_capture(env, folder, capture)
+        original = read_capture(env, archive, capture)
         if said not in (None, original.header.get("warc-payload-digest")):
             continue
         if original.kind == "response":
             payload = original.block[payload_start(original.block) :]
             return original.block if unchanged else record.block + payload
         if most:
-            return whole_response(env, folder, original, most - 1)
+            return whole_response(env, folder, original, others, most - 1)
     raise StorageError(f"the payload of {record.url} is that of {url} at {date}, which is not in {folder}")

@@ -56,7 +56,7 @@ def domain_rows(env: Env, folder: Path, memory: int) -> Iterator[pa.Table]:
 def _by_host(env: Env, folder: Path, memory: int) -> Iterator[pa.Table]:
     hosts = Grouping(env, folder, "hosts", {"pages": "sum", "bytes": "sum", **_TIMES}, memory)
     names = ["url_host_registered_domain", "url_host_name", "fetch_status", "content_length", "fetch_time"]
-    for batch in open_table(env, folder, "pages").batches(names):
+    for batch in open_table(env, folder, "pages", memory).batches(names):
         domain, host, status, length, time = batch.columns
         answered = pc.and_(pc.greater_equal(status, 200), pc.less(status, 300))
         columns = [_joined(domain, host), answered.cast(pa.uint64()), length, time, time]
@@ -66,7 +66,7 @@ def _by_host(env: Env, folder: Path, memory: int) -> Iterator[pa.Table]:
 
 def _by_pair(env: Env, folder: Path, memory: int) -> Iterator[pa.Table]:
     pairs = Grouping(env, folder, "pairs", {"links": "sum"}, memory)
-    for batch in open_table(env, folder, "links").batches(["source_domain", "target_domain"]):
+    for batch in open_table(env, folder, "links", memory).batches(["source_domain", "target_domain"]):
         source, target = batch.filter(pc.field("source_domain") != pc.field("target_domain")).columns
         ones = pa.repeat(pa.scalar(1, pa.uint64()), len(source))
         pairs.add(pa.table([_joined(source, target), ones], names=[KEY, "links"]))

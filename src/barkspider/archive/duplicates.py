@@ -13,21 +13,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barkspider.archive.earlier import Earlier
 from barkspider.archive.records import first_bits
 from barkspider.archive.schemas import DIGESTS
 from barkspider.archive.tables import open_table
 from barkspider.core.events import Prepared
-from barkspider.storage.drum.repository import CHECK_UPDATE, Drum
+from barkspider.storage.columns import Keys
+from barkspider.storage.drum.repository import CHECK_UPDATE, UPDATE, Drum
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store, restoring
 
 _DISK = 1_000_000_000
-_Keys = npt.NDArray[np.uint64]
+_DOMAIN = "url_host_registered_domain"
 
 
 class _Progress:
@@ -46,8 +47,14 @@ class _Progress:
         return
 
 
-def find_duplicates(env: Env, folder: Path, memory: int = 16_000_000) -> int:
-    """Look at the pages that were added to the tables since the last call; how many duplicates there were.
+def find_duplicates(
+    env: Env,
+    folder: Path,
+    memory: int = 16_000_000,
+    earlier: Earlier | None = None,
+) -> int:
+    """Look at the pages that were added to the tables since the last call; how many duplicates there were. The first call
+    takes note of the pages in `earlier` archives, if there are any, that would be in this one now.
 
     64 bits of a digest stand for it: of forty crawls of a billion pages, one has a pair that agrees by chance.
     A crash before the commit writes some rows of the table once more, which the view `pages` takes as one.
@@ -68,12 +75,16 @@ def find_duplicates(env: Env, folder: Path, memory: int = 16_000_000) -> int:
     try:
         store.add(progress)
         store.add(drum)
-        for digests, keys in _new_pages(env, folder, progress.rows):
+        for archive in earlier.archives if earlier and not progress.rows + len(drum) else ():
+            for digests, keys in _pages(env, archive, 0, memory // 2, earlier):
+                has = np.flatnonzero(digests)
+                drum.feed(UPDATE, digests[has], keys[has])
+        for digests, keys in _pages(env, folder, progress.rows, memory // 2):
             progress.rows += len(digests)
             has = np.flatnonzero(digests)
             drum.feed(CHECK_UPDATE, digests[has], keys[has], aux=[key.tobytes() for key in keys[has]])
         drum.merge()
-        table = open_table(env, folder, "duplicates")
+        table = open_table(env, folder, "duplicates", memory // 2)
         count = 0
         for result in drum.results():
             assert result.aux is not None
@@ -91,14 +102,20 @@ def find_duplicates(env: Env, folder: Path, memory: int = 16_000_000) -> int:
     return count
 
 
-def _new_pages(env: Env, folder: Path, seen: int) -> Iterator[tuple[_Keys, _Keys]]:
-    """64 bits of the digest, 0 where there is none, and the key of each page behind the first `seen` rows."""
-    pages = open_table(env, folder, "pages")
-    for batch in pages.batches(["key", "content_digest", "fetch_status", "content_decoded_digest"], seen):
+def _pages(
+    env: Env, folder: Path, seen: int, memory: int, earlier: Earlier | None = None
+) -> Iterator[tuple[Keys, Keys]]:
+    """64 bits of the digest, 0 where there is none, and the key of each page behind the first `seen` rows; of an archive
+    of before, those that belong here now."""
+    pages = open_table(env, folder, "pages", memory)
+    columns = ["key", "content_digest", "fetch_status", "content_decoded_digest"]
+    for batch in pages.batches([*columns, *([_DOMAIN] if earlier else [])], seen):
+        if earlier is not None:
+            batch = batch.filter(pa.array(earlier.owns(batch[_DOMAIN].to_pylist())))
         # Rows of older versions, and pages whose encodings could not be undone, have the digest as sent alone.
         content = pc.coalesce(batch["content_decoded_digest"], batch["content_digest"])
-        columns = zip(content.to_pylist(), batch["fetch_status"].to_pylist(), strict=True)
-        digests = [_short(digest) if 200 <= status < 300 else 0 for digest, status in columns]
+        rows = zip(content.to_pylist(), batch["fetch_status"].to_pylist(), strict=True)
+        digests = [_short(digest) if 200 <= status < 300 else 0 for digest, status in rows]
         yield np.array(digests, np.uint64), batch["key"].to_numpy()
 
 

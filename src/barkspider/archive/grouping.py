@@ -16,8 +16,9 @@ from barkspider.archive.tables import Sink, Source
 from barkspider.storage.env import Env
 
 KEY = "key"
-_ROWS = 8192  # of a run that are in memory at a time: half a megabyte
 _MOST = 32  # runs that are merged together
+# Rows of a run that are in memory at a time: all runs together have the memory that there is, at so many bytes a row.
+_MOST_ROWS, _FEWEST_ROWS, _ROW = 8192, 64, 64
 
 
 class Grouping:
@@ -37,8 +38,9 @@ class Grouping:
         """Runs lie in `folder` under names that begin with `name` and end in `.new`."""
         self._env, self._folder, self._name, self._memory = env, folder, name, memory
         self._functions = dict(functions)
+        self._rows = min(_MOST_ROWS, max(memory // (_MOST * _ROW), _FEWEST_ROWS))
         self._parts: list[pa.Table] = []  # grouped each by itself
-        self._bytes = self._settled = 0  # of all parts, and of what they were when they last became one
+        self._bytes = self._joined = 0  # of all parts, and of what they were when they last became one
         self._runs: list[Path] = []
         self._count = 0
 
@@ -49,9 +51,9 @@ class Grouping:
         part = self._grouped([rows])
         self._parts.append(part)
         self._bytes += part.nbytes
-        if self._bytes > self._memory or self._bytes > 2 * self._settled + self._memory // 8:
+        if self._bytes > self._memory or self._bytes > 2 * self._joined + self._memory // 8:
             self._parts = [self._grouped(self._parts)]
-            self._bytes = self._settled = self._parts[0].nbytes
+            self._bytes = self._joined = self._parts[0].nbytes
             if 2 * self._bytes > self._memory:
                 self._spill()
 
@@ -84,7 +86,7 @@ class Grouping:
 
     def _spill(self) -> None:
         rows = self._grouped(self._parts).sort_by(KEY)
-        self._parts, self._bytes, self._settled = [], 0, 0
+        self._parts, self._bytes, self._joined = [], 0, 0
         self._write([rows])
 
     def _write(self, tables: Iterable[pa.Table]) -> None:
@@ -98,7 +100,7 @@ class Grouping:
                 if writer is None:
                     options = pa.ipc.IpcWriteOptions(compression="zstd")
                     writer = pa.ipc.new_stream(Sink(file), table.schema, options=options)
-                writer.write_table(table, _ROWS)
+                writer.write_table(table, self._rows)
             if writer is not None:
                 writer.close()
 

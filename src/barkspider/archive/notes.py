@@ -59,6 +59,11 @@ def error_note(
     return Note("errors", (micros(time), what, outcome, key, url or None, host, tries))
 
 
+def decision_note(time: float, decision: str, rule: str, key: int, url: bytes, until: float | None) -> Note:
+    """What was decided about a URL, for the table `decisions`: a `core.events.Decision`."""
+    return Note("decisions", (micros(time), decision, rule, key, url.decode(), until and micros(until)))
+
+
 def located(linking: Note, first: int, count: int) -> Note:
     """A note for `LINKING` that says where the links of its page lie among those of the harvest."""
     source, domain, _, _, *rest = linking.row

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -38,7 +38,7 @@ _LONGEST_BLOCK = 65_535
 # 4 more or less. Texts have half as many.
 _SAMPLE, _DIFFERENT = 128, 88
 
-_NOTHING = memoryview(b"")
+Bytes = bytes | memoryview
 
 UNPACKING_ERRORS: tuple[type[Exception], ...] = (
     zlib.error,
@@ -56,8 +56,8 @@ class Packer(Protocol):
         """What a new file begins with."""
         ...
 
-    def pack(self, head: bytes, payload: memoryview = _NOTHING, end: bytes = b"") -> bytes:
-        """One record, packed: up to three parts, one behind the other."""
+    def pack(self, head: bytes, payload: Bytes = b"", end: bytes = b"") -> Sequence[Bytes]:
+        """One record, packed: up to three parts, one behind the other. What it gives belongs together, in pieces."""
         ...
 
     def wants_new_file(self) -> bool:
@@ -70,7 +70,7 @@ def packer(settings: Archive) -> Packer:
     return Zstd(settings.zstd_level) if settings.compression == "zstd" else Gzip(settings.gzip_level)
 
 
-def is_packed(payload: bytes | memoryview) -> bool:
+def is_packed(payload: Bytes) -> bool:
     """Whether packing a payload again would gain nothing, as far as a few of its bytes tell.
 
     >>> is_packed(zlib.compress(b"".join(b"%d" % (n * n) for n in range(5000)))), is_packed(b"Once upon a time " * 500)
@@ -92,29 +92,27 @@ class Gzip:
         """Nothing."""
         return b""
 
-    def pack(self, head: bytes, payload: memoryview = _NOTHING, end: bytes = b"") -> bytes:
+    def pack(self, head: bytes, payload: Bytes = b"", end: bytes = b"") -> Sequence[Bytes]:
         """One member: the head packed, and the others with it or as they are."""
         if payload and is_packed(payload):
             return self._store(head, payload, end)
         record = b"".join((head, payload, end)) if end else head
-        member: bytes = igzip_lib.compress(record, self._level, igzip_lib.COMP_GZIP)
-        return member
+        return (igzip_lib.compress(record, self._level, igzip_lib.COMP_GZIP),)
 
-    def _store(self, head: bytes, payload: memoryview, end: bytes) -> bytes:
-        """The head is flushed to the end of a byte; what follows it is blocks of bytes as they are."""
+    def _store(self, head: bytes, payload: Bytes, end: bytes) -> Sequence[Bytes]:
+        """The head is flushed to the end of a byte; what follows it is blocks of bytes as they are, not even copied."""
         deflate = isal_zlib.compressobj(self._level, isal_zlib.DEFLATED, -15)
-        pieces: list[bytes | memoryview] = [
-            _GZIP_HEAD,
-            deflate.compress(head),
-            deflate.flush(isal_zlib.Z_SYNC_FLUSH),
-        ]
+        before = _GZIP_HEAD + deflate.compress(head) + deflate.flush(isal_zlib.Z_SYNC_FLUSH)
+        pieces: list[Bytes] = []
+        view = payload if len(payload) <= _LONGEST_BLOCK else memoryview(payload)
         for start in range(0, len(payload), _LONGEST_BLOCK):
-            block = payload[start : start + _LONGEST_BLOCK]
-            pieces += (_BLOCK.pack(0, len(block), len(block) ^ 0xFFFF), block)
+            block = view[start : start + _LONGEST_BLOCK]
+            pieces += (before + _BLOCK.pack(0, len(block), len(block) ^ 0xFFFF), block)
+            before = b""
         checksum = isal_zlib.crc32(end, isal_zlib.crc32(payload, isal_zlib.crc32(head)))
         length = len(head) + len(payload) + len(end) & 0xFFFF_FFFF
-        pieces += (_BLOCK.pack(1, len(end), len(end) ^ 0xFFFF), end, _GZIP_END.pack(checksum, length))
-        return b"".join(pieces)
+        last = _BLOCK.pack(1, len(end), len(end) ^ 0xFFFF) + end + _GZIP_END.pack(checksum, length)
+        return [*pieces, before + last]
 
     def wants_new_file(self) -> bool:
         """Never."""
@@ -147,13 +145,12 @@ class Zstd:
         packed = zstandard.ZstdCompressor(level=19).compress(self._dictionary.as_bytes())
         return _DICTIONARY + len(packed).to_bytes(4, "little") + packed
 
-    def pack(self, head: bytes, payload: memoryview = _NOTHING, end: bytes = b"") -> bytes:
+    def pack(self, head: bytes, payload: Bytes = b"", end: bytes = b"") -> Sequence[Bytes]:
         """One frame, with its checksum."""
         record = b"".join((head, payload, end)) if end else head
         if self._dictionary is None:
             self._learn(record)
-        frame: bytes = self._compressor.compress(record)
-        return frame
+        return (self._compressor.compress(record),)
 
     def wants_new_file(self) -> bool:
         """Whether a dictionary was just trained."""

@@ -1,7 +1,7 @@
 """Where each payload of a job was stored first: on disk, but for those of the last file.
 
-A digest is remembered by 64 of its bits, with one number: where its record lies. Whoever finds one looks
-there for the rest, so that bits that happen to agree do no harm, nor entries whose record was cut off after a crash.
+A digest is remembered by 64 of its bits, with one number: where its record lies. A find is checked
+there, so no harm is done by bits that agree by chance, nor by entries whose record was cut off after a crash.
 
     put ─► a table in memory ─ full, or the WARC file is complete ─► a run: sorted keys, then their places
 

@@ -22,6 +22,7 @@ END = b"\r\n\r\n"  # of a record
 TRUNCATIONS = frozenset(("length", "time", "disconnect", "unspecified"))
 # Some servers end lines with a bare line feed, so the first empty line of either kind ends the header.
 _HEADER_END = re.compile(rb"\n\r?\n")
+HEADER_ENDS = (b"\n\r\n", b"\n\n")
 _STATUS = re.compile(rb"HTTP/[0-9.]{1,5} ([0-9]{3})")
 _CONTENT_TYPE = re.compile(
     rb"\ncontent-type[ \t]*:[ \t]*([a-z0-9!#$&^_.+-]{1,80}/[a-z0-9!#$&^_.+-]{1,80})", re.I
@@ -34,15 +35,19 @@ _AS_NUMBER = str.maketrans(_BASE_32, "0123456789ABCDEFGHIJKLMNOPQRSTUV")  # the 
 _PAIRS = [first + second for first in _BASE_32 for second in _BASE_32]
 
 
-def header(fields: str, block: bytes) -> bytes:
-    """The header of a record; `fields` are its lines but for those that follow from the block.
+def header(
+    fields: str, block: bytes, rest: bytes | memoryview = b"", block_digest: bytes | None = None
+) -> bytes:
+    """The header of a record; `fields` are its lines but for those that follow from the block, which may come in two parts,
+    and with its digest.
 
     >>> header("WARC-Type: warcinfo\\r\\n", b"hi").splitlines()[2]
     b'WARC-Block-Digest: sha1:YIVV7ELYGQTASQUNN5I3FRNPJQF542SC'
     """
+    found = base_32(block_digest or digest(block, rest))
     return (
-        f"WARC/{VERSION}\r\n{fields}WARC-Block-Digest: sha1:{base_32(digest(block))}\r\n"
-        f"Content-Length: {len(block)}\r\n\r\n"
+        f"WARC/{VERSION}\r\n{fields}WARC-Block-Digest: sha1:{found}\r\n"
+        f"Content-Length: {len(block) + len(rest)}\r\n\r\n"
     ).encode("ascii")
 
 
@@ -51,9 +56,12 @@ def frame(fields: str, block: bytes) -> bytes:
     return b"".join((header(fields, block), block, END))
 
 
-def digest(data: bytes | memoryview) -> bytes:
+def digest(data: bytes | memoryview, rest: bytes | memoryview = b"") -> bytes:
     """SHA-1: 20 bytes."""
-    return sha1(data, usedforsecurity=False).digest()
+    found = sha1(data, usedforsecurity=False)
+    if rest:
+        found.update(rest)
+    return found.digest()
 
 
 def base_32(found: bytes) -> str:

@@ -13,10 +13,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barkspider.archive.tables import LARGE, NewPart, TableFolder
+from barkspider.archive.tables import NewTableFile, TableFolder
 from barkspider.core.batch import UrlBatch
 from barkspider.core.texts import ends
-from barkspider.url import Keys
+from barkspider.url import KeyMaker
 
 _MANY = 64  # batches: each takes some 800 bytes a column beside its rows
 
@@ -42,7 +42,7 @@ class Buffer(Generic[Batch]):
         # Of the thread:
         self._held: list[pa.Table] = []
         self._held_bytes = 0
-        self._part: NewPart | None = None
+        self._part: NewTableFile | None = None
 
     def tick(self, now: float) -> None:
         """Write what has waited long enough."""
@@ -74,9 +74,9 @@ class Buffer(Generic[Batch]):
 
         return wait
 
-    def settle(self, last: int) -> None:
+    def merge_committed(self, last: int) -> None:
         """The writes up to `last` are committed: begin to merge their files, if there are many."""
-        self._under_way.append((self._pool.submit(self._table.settle, last), 0))
+        self._under_way.append((self._pool.submit(self._table.merge_committed, last), 0))
 
     def last(self) -> int:
         """The number of the table's last write; nothing may be under way."""
@@ -121,7 +121,7 @@ class Buffer(Generic[Batch]):
             self._held_bytes += rows.nbytes
         if self._held_bytes >= self._most:
             self._write_group()
-        if self._part is not None and self._part.size >= LARGE:
+        if self._part is not None and self._part.size >= self._table.large:
             self._complete()
 
     def _take_last(self, batches: list[Batch]) -> None:
@@ -172,7 +172,7 @@ class LinkBuffer(Buffer[tuple[pa.RecordBatch, UrlBatch]]):
         most: int,
         interval: float,
         domain_of: Callable[[str], str],
-        keys: Keys,
+        keys: KeyMaker,
     ) -> None:
         super().__init__(table, pool, most, interval)
         self._domain_of, self._keys = domain_of, keys

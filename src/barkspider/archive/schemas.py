@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-VERSION = 4  # of the columns of all tables together; every file has the one it was written with
+VERSION = 5  # of the columns of all tables together; every file has the one it was written with
 
 _TIME = pa.timestamp("us")  # in UTC; without a zone, which readers would each show in another way
 _URL = [
@@ -91,6 +91,36 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("tries", pa.uint8()),
         ]
     ),
+    "listings": pa.schema(
+        [
+            ("source", pa.uint64()),
+            ("url", pa.string()),
+            ("modified", pa.string()),
+            ("frequency", pa.string()),
+            ("priority", pa.string()),
+        ]
+    ),
+    "batches": pa.schema(
+        [
+            ("time", _TIME),
+            ("sender", pa.uint16()),
+            ("number", pa.uint32()),
+            ("urls", pa.uint32()),
+            ("links", pa.uint64()),
+            ("edges", pa.uint32()),
+            ("bytes", pa.uint64()),
+        ]
+    ),
+    "decisions": pa.schema(
+        [
+            ("time", _TIME),
+            ("decision", pa.string()),
+            ("rule", pa.string()),
+            ("key", pa.uint64()),
+            ("url", pa.string()),
+            ("until", _TIME),
+        ]
+    ),
     "domains": pa.schema(
         [
             ("domain", pa.string()),
@@ -133,7 +163,7 @@ UNIQUE = frozenset(
             "warc_record_offset",
             "warc_record_length",
         ),
-        *("duplicate_of", "time"),
+        *("duplicate_of", "time", "until"),
     )
 )
 

@@ -56,7 +56,7 @@ def surt(url: str) -> str:
     return f"{key}){path or '/'}?{query}" if query else f"{key}){path or '/'}"
 
 
-@lru_cache(8192)
+@lru_cache(2048)  # 230 bytes each
 def _reversed(host: str) -> str:
     name = host.lower().strip(".[]")
     www = _WWW.match(name)

@@ -27,16 +27,20 @@ from barkspider.storage.env import AppendFile, Env, ReadFile
 from barkspider.storage.memory import Data, as_bytes
 
 _NAME = re.compile(r"(\d{6,})-(\d{6,})\.parquet")
-LARGE = 64_000_000  # bytes; files of this size are not merged again
+_LARGE = 64_000_000  # bytes; files of this size are not merged again
+# Times the size of a row group, unpacked: a file has no more of them than some hundred, since who writes or reads it has to
+# hold a kilobyte about every column of every group.
+_MANY_GROUPS = 16
 _MANY = 16  # files of one write each: so many are merged while the table grows
 _BOUNDED = ("fetch_time", "time")  # columns that come nearly sorted: bounds let a reader leave parts out
 _VERSION = b"barkspider.schema"  # in the metadata of a file; the oldest files have none, and are of version 1
 _GROUP = 250_000  # most rows of a row group
 _GROUP_BYTES = 8_000_000  # of rows in memory, of which two copies exist while they are packed
-_BATCH = 8192  # rows that are read at a time: some megabytes of those of pages
+# Rows that are read at a time: as many as make a row group, by what a column takes of a row, and no more than these.
+_BATCH, _SMALLEST_BATCH, _COLUMN = 8192, 64, 24
 
 
-class Part(NamedTuple):
+class TableFile(NamedTuple):
     """A file of a table that counts: its name and the writes whose rows it holds."""
 
     first: int
@@ -58,8 +62,9 @@ class TableFolder:
     def __init__(self, env: Env, folder: Path, schema: pa.Schema, group_bytes: int = _GROUP_BYTES) -> None:
         """Merging takes about three times `group_bytes` of memory, the size of a row group before it is packed."""
         self._env, self.folder, self.schema, self._group_bytes = env, folder, schema, group_bytes
+        self.large = min(_LARGE, _MANY_GROUPS * group_bytes)
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[TableFile]:
         """The files that count, in order."""
         return visible(self._env.list(self.folder))
 
@@ -78,7 +83,7 @@ class TableFolder:
                     raise
 
     def batches(
-        self, columns: list[str], skip: int = 0, parts: list[Part] | None = None
+        self, columns: list[str], skip: int = 0, parts: list[TableFile] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Some columns of the rows behind the first `skip`, of some files or of all that count.
 
@@ -87,7 +92,7 @@ class TableFolder:
         chosen = pa.schema([self.schema.field(name) for name in columns])
         return self._batches(self.parts() if parts is None else parts, chosen, skip)
 
-    def fits(self, part: Part) -> bool:
+    def fits(self, part: TableFile) -> bool:
         """Whether a file has the columns of its version.
 
         Columns are only ever appended: an older file has the first of ours, and ours are the first of a newer one.
@@ -101,12 +106,12 @@ class TableFolder:
             found = found[: len(known)]
         return found == known
 
-    def begin(self) -> NewPart:
+    def begin(self) -> NewTableFile:
         """A further file, to be filled."""
         number = self.last() + 1
         if number == 0:
             self._env.make_folder(self.folder)
-        return NewPart(self._env, self.folder / _name(number, number), self.schema)
+        return NewTableFile(self._env, self.folder / _name(number, number), self.schema)
 
     def write(self, table: pa.Table) -> None:
         """Add rows, as one file; when this returns they survive a power loss."""
@@ -125,14 +130,14 @@ class TableFolder:
         A file of a newer version stays as it is: its columns that are not known here would be lost.
         """
         self._tidy()  # what a crash left between a merge and the end of its parts
-        run: list[Part] = []
+        run: list[TableFile] = []
         size = 0
         for part in self.parts():
             if last is not None and part.last > last:
                 break
             length = self._env.size(self.folder / part.name)
-            small = length < LARGE and not self._newer(part)
-            if small and size + length < 2 * LARGE:
+            small = length < self.large and not self._newer(part)
+            if small and size + length < 2 * self.large:
                 run.append(part)
                 size += length
                 continue
@@ -140,7 +145,7 @@ class TableFolder:
             run, size = ([part], length) if small else ([], 0)
         self._merge(run)
 
-    def settle(self, last: int) -> None:
+    def merge_committed(self, last: int) -> None:
         """Merge files when there are many: what a crawl calls when the writes up to `last` are committed."""
         if sum(part.first == part.last <= last for part in self.parts()) >= _MANY:
             self.compact(last=last)
@@ -149,7 +154,7 @@ class TableFolder:
         """Go back to the writes up to `last`: remove later ones, and what a crash left half done."""
         names = self._env.list(self.folder)
         found = {
-            name: Part(int(match[1]), int(match[2]), name)
+            name: TableFile(int(match[1]), int(match[2]), name)
             for name in names
             if (match := _NAME.fullmatch(name))
         }
@@ -169,7 +174,7 @@ class TableFolder:
         parts = self.parts()
         return parts[-1].last if parts else -1
 
-    def _merge(self, run: list[Part]) -> None:
+    def _merge(self, run: list[TableFile]) -> None:
         if len(run) >= 2:
             self._put(run[0].first, run[-1].last, map(pa.table, self._batches(run, self.schema)))
             self._tidy()
@@ -177,7 +182,7 @@ class TableFolder:
     def _put(self, first: int, last: int, tables: Iterable[pa.Table]) -> None:
         """Write rows as one file, in as few row groups as memory allows."""
         group, rows, size = list[pa.Table](), 0, 0
-        with NewPart(self._env, self.folder / _name(first, last), self.schema) as part:
+        with NewTableFile(self._env, self.folder / _name(first, last), self.schema) as part:
             for table in tables:
                 if rows + len(table) > _GROUP or size + table.nbytes > self._group_bytes:
                     part.write(pa.concat_tables(group)) if group else None
@@ -186,29 +191,30 @@ class TableFolder:
                 rows, size = rows + len(table), size + table.nbytes
             part.write(pa.concat_tables(group)) if group else None
 
-    def _batches(self, parts: list[Part], schema: pa.Schema, skip: int = 0) -> Iterator[pa.RecordBatch]:
+    def _batches(self, parts: list[TableFile], schema: pa.Schema, skip: int = 0) -> Iterator[pa.RecordBatch]:
+        rows = min(_BATCH, max(self._group_bytes // (_COLUMN * len(schema)), _SMALLEST_BATCH))
         for part in parts:
             with self._opened(part) as parquet:
                 if skip >= parquet.metadata.num_rows:
                     skip -= parquet.metadata.num_rows
                     continue
-                for batch in parquet.iter_batches(_BATCH, columns=schema.names, use_threads=False):
+                for batch in parquet.iter_batches(rows, columns=schema.names, use_threads=False):
                     if skip < len(batch):
                         yield conform(batch.slice(skip), schema)
                     skip = max(skip - len(batch), 0)
 
-    def _newer(self, part: Part) -> bool:
+    def _newer(self, part: TableFile) -> bool:
         with self._opened(part) as parquet:
             return self._version(part, parquet) > VERSION
 
-    def _version(self, part: Part, parquet: pq.ParquetFile) -> int:
+    def _version(self, part: TableFile, parquet: pq.ParquetFile) -> int:
         said: bytes = (parquet.metadata.metadata or {}).get(_VERSION, b"1")
         if not said.isdigit():
             raise StorageError(f"{self.folder / part.name} is damaged: its version is {said!r}")
         return int(said)
 
     @contextmanager
-    def _opened(self, part: Part) -> Iterator[pq.ParquetFile]:
+    def _opened(self, part: TableFile) -> Iterator[pq.ParquetFile]:
         path = self.folder / part.name
         try:
             with (
@@ -227,7 +233,7 @@ class TableFolder:
                 self._env.remove(self.folder / name)
 
 
-class NewPart:
+class NewTableFile:
     """A file of a table while it is written, a row group at a time; it counts once it is whole.
 
     Used by `with`, it is complete at the end, or never was when something went wrong.
@@ -291,14 +297,16 @@ def open_table(env: Env, archive: Path, name: str, group_bytes: int = _GROUP_BYT
     return TableFolder(env, archive / "tables" / name, SCHEMAS[name], group_bytes)
 
 
-def visible(names: Iterable[str]) -> list[Part]:
+def visible(names: Iterable[str]) -> list[TableFile]:
     """Which of the names in the folder of a table count: those whose numbers lie within no other's.
 
     >>> [part.name for part in visible(["000000-000001.parquet", "000001-000001.parquet", "x.new"])]
     ['000000-000001.parquet']
     """
-    found = [Part(int(match[1]), int(match[2]), name) for name in names if (match := _NAME.fullmatch(name))]
-    kept: list[Part] = []
+    found = [
+        TableFile(int(match[1]), int(match[2]), name) for name in names if (match := _NAME.fullmatch(name))
+    ]
+    kept: list[TableFile] = []
     for part in sorted(found, key=lambda part: (part.first, -part.last)):
         if not kept or part.last > kept[-1].last:
             kept.append(part)

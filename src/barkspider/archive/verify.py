@@ -23,22 +23,15 @@ from barkspider.archive.payloads import damaged_runs
 from barkspider.archive.reader import OPEN, Record, WarcFile, warc_files, warc_number
 from barkspider.archive.records import base_32, digest, header_value, payload_start
 from barkspider.archive.schemas import SCHEMAS
-from barkspider.archive.tables import Part, TableFolder, open_table
+from barkspider.archive.tables import TableFile, TableFolder, open_table
 from barkspider.core.errors import StorageError
 from barkspider.storage.env import Env, ReadFile
+from barkspider.storage.store.verify import DAMAGE, RECOVERABLE, Fault
 
-DAMAGE, RECOVERABLE, NOTE = "damage", "recoverable", "note"
+NOTE = "note"  # a kind of `Fault` beside damage and what resuming the crawl mends
 _POINTING = ("pages", "robots")  # tables whose rows say where a record is
 _KNOWN = 50_000  # records remembered, of a few hundred bytes each
 _PLACE = ("url", "warc_filename", "warc_record_offset", "warc_record_length")
-
-
-class Problem(NamedTuple):
-    """What is wrong with a file. `kind` is damage; recoverable: resuming the crawl mends it; or a note."""
-
-    kind: str
-    file: str
-    what: str
 
 
 @dataclass(slots=True)
@@ -51,7 +44,7 @@ class Checked:
     rows: int = 0
 
 
-def verify_archive(env: Env, folder: Path, checked: Checked | None = None) -> Iterator[Problem]:
+def verify_archive(env: Env, folder: Path, checked: Checked | None = None) -> Iterator[Fault]:
     """Go through an archive and give what is wrong with it, as it is found; `checked` is kept up to date.
 
     >>> import tempfile
@@ -64,30 +57,30 @@ def verify_archive(env: Env, folder: Path, checked: Checked | None = None) -> It
         yield from _check_warc(env, path, checked)
     yield from _check_merged(env, folder, checked)
     for name, what in damaged_runs(env, folder):
-        yield Problem(DAMAGE, f"{PAYLOADS}/{name}", what)
+        yield Fault(DAMAGE, f"{PAYLOADS}/{name}", what)
     for name in SCHEMAS:
         yield from _check_table(env, folder, name, checked)
 
 
-def _check_numbers(env: Env, folder: Path) -> Iterator[Problem]:
+def _check_numbers(env: Env, folder: Path) -> Iterator[Fault]:
     """Each number of a series is one file; the others in the folder are known."""
     seen: dict[tuple[str, int], str] = {}
     warcs = [path.name for path in warc_files(env, folder)]
     for name in warcs:
         place = name.partition("-")[0], warc_number(name)
         if place in seen:
-            yield Problem(DAMAGE, name, f"has the same number as {seen[place]}")
+            yield Fault(DAMAGE, name, f"has the same number as {seen[place]}")
         seen[place] = name
     indexed = {index_name(name) for name in warcs}
     growing = {index_name(name) for name in warcs if name.endswith(OPEN)}
     for name in env.list(folder):
         if name.endswith(".cdxj") and name != INDEX and name not in indexed:
-            yield Problem(NOTE, name, "its WARC file was moved away")
+            yield Fault(NOTE, name, "its WARC file was moved away")
         elif name.endswith(".new") and name.partition(".cdxj")[0] + ".cdxj" not in growing:
-            yield Problem(RECOVERABLE, name, "was left half written")
+            yield Fault(RECOVERABLE, name, "was left half written")
 
 
-def _check_warc(env: Env, path: Path, checked: Checked) -> Iterator[Problem]:
+def _check_warc(env: Env, path: Path, checked: Checked) -> Iterator[Fault]:
     """Every record of a file, and that its index is what follows from them."""
     checked.files += 1
     expected, place = [], 0
@@ -97,29 +90,27 @@ def _check_warc(env: Env, path: Path, checked: Checked) -> Iterator[Problem]:
                 checked.records += 1
                 place = record.end
                 if wrong := _wrong_digest(record):
-                    yield Problem(DAMAGE, path.name, f"the {wrong} of the record at {record.offset} is wrong")
+                    yield Fault(DAMAGE, path.name, f"the {wrong} of the record at {record.offset} is wrong")
                 if line := line_of(record, file.name):
                     expected.append(line)
             rest = file.size - place
     except StorageError as error:
-        yield Problem(DAMAGE, path.name, str(error))
+        yield Fault(DAMAGE, path.name, str(error))
         return
     growing = path.name.endswith(OPEN)
     if rest:
         kind = RECOVERABLE if growing else DAMAGE
-        yield Problem(
-            kind, path.name, f"there is no whole record at byte {place}; {rest} bytes were not read"
-        )
+        yield Fault(kind, path.name, f"there is no whole record at byte {place}; {rest} bytes were not read")
     if growing:
         return
     index = path.with_name(index_name(path.name))
     if index.name not in env.list(path.parent):
-        yield Problem(RECOVERABLE, path.name, "has no index yet")
+        yield Fault(RECOVERABLE, path.name, "has no index yet")
         return
     with env.open(index) as source:
         for change, line in _differences(sorted(expected), _counted(source, checked)):
             what = "points to no such record" if change > 0 else "is missing"
-            yield Problem(DAMAGE, index.name, f"the line {_start_of(line)} {what}")
+            yield Fault(DAMAGE, index.name, f"the line {_start_of(line)} {what}")
 
 
 def _wrong_digest(record: Record) -> str:
@@ -132,7 +123,7 @@ def _wrong_digest(record: Record) -> str:
     return ""
 
 
-def _check_merged(env: Env, folder: Path, checked: Checked) -> Iterator[Problem]:
+def _check_merged(env: Env, folder: Path, checked: Checked) -> Iterator[Fault]:
     """The merged index has lines of the others only, in order; it may be older than they are."""
     names = [name for name in env.list(folder) if name.endswith(".cdxj") and name != INDEX]
     if INDEX not in env.list(folder):
@@ -145,41 +136,41 @@ def _check_merged(env: Env, folder: Path, checked: Checked) -> Iterator[Problem]
             if change < 0:
                 missing += 1
             else:
-                yield Problem(DAMAGE, INDEX, f"the line {_start_of(line)} is in no other index")
+                yield Fault(DAMAGE, INDEX, f"the line {_start_of(line)} is in no other index")
     finally:
         for file in files:
             file.close()
     if missing:
-        yield Problem(NOTE, INDEX, f"lacks {missing} lines; it is made anew when the crawl ends")
+        yield Fault(NOTE, INDEX, f"lacks {missing} lines; it is made anew when the crawl ends")
 
 
-def _check_table(env: Env, folder: Path, name: str, checked: Checked) -> Iterator[Problem]:
+def _check_table(env: Env, folder: Path, name: str, checked: Checked) -> Iterator[Fault]:
     """The files of a table can be read, hold each write once, and point to records of their URLs."""
     table = open_table(env, folder, name)
     parts = table.parts()
-    for before, part in pairwise([Part(-1, -1, ""), *parts]):
+    for before, part in pairwise([TableFile(-1, -1, ""), *parts]):
         if part.first > before.last + 1:
             missing = f"{before.last + 1} to {part.first - 1}"
-            yield Problem(DAMAGE, _name(table, part), f"the writes {missing} before it are missing")
+            yield Fault(DAMAGE, _name(table, part), f"the writes {missing} before it are missing")
         elif part.first <= before.last:
-            yield Problem(DAMAGE, _name(table, part), f"holds rows that {before.name} holds too")
+            yield Fault(DAMAGE, _name(table, part), f"holds rows that {before.name} holds too")
     for left in sorted(set(env.list(table.folder)) - {part.name for part in parts}):
-        yield Problem(NOTE, f"{name}/{left}", "is left over and does not count")
+        yield Fault(NOTE, f"{name}/{left}", "is left over and does not count")
     places = _Places(env, folder)
     try:
         for part in parts:
             checked.files += 1
             try:
                 if not table.fits(part):
-                    yield Problem(DAMAGE, _name(table, part), "has other columns")
+                    yield Fault(DAMAGE, _name(table, part), "has other columns")
                     continue
                 for batch in table.batches(table.schema.names, parts=[part]):
                     checked.rows += len(batch)
                     if name in _POINTING:
                         for kind, what in places.wrong(batch):
-                            yield Problem(kind, _name(table, part), what)
+                            yield Fault(kind, _name(table, part), what)
             except StorageError as error:
-                yield Problem(DAMAGE, _name(table, part), str(error))
+                yield Fault(DAMAGE, _name(table, part), str(error))
     finally:
         places.close()
 
@@ -264,5 +255,5 @@ def _start_of(line: bytes) -> str:
     return line[:120].decode("utf-8", "replace").partition(" {")[0]
 
 
-def _name(table: TableFolder, part: Part) -> str:
+def _name(table: TableFolder, part: TableFile) -> str:
     return f"{table.folder.name}/{part.name}"

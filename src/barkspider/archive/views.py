@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import duckdb
 import pyarrow as pa
@@ -22,7 +25,11 @@ _VIEWS = {
     "links": "links",
     "robots": "robots",
     "errors": "errors",
+    "listings": "listings",
+    "batches": "batches",
+    "decisions": "decisions",
     "duplicates": "duplicates",
+    "domains": "listed_domains",
 }
 
 # `domains` follows from the others: for whoever asks, it is computed from what they hold now; `domains` is the table.
@@ -47,22 +54,69 @@ _PAGES = """
     SELECT stored_pages.*, duplicate_of FROM stored_pages
     LEFT JOIN (SELECT key, any_value(duplicate_of) AS duplicate_of FROM duplicates GROUP BY key) USING (key)
 """
+# What dividing a crawl costs and loses (Parallel Crawlers, section 4), exactly, from all that the tables have: N, I, and as U the
+# pages, with as many of the URLs that nobody has tried as of those that were. What robots.txt forbids is in no table, and
+# counts as not tried. A table of links is needed for that.
+_PARALLEL = """
+    WITH tried AS (
+        SELECT key, fetch_status BETWEEN 200 AND 299 OR outcome = 'unchanged' AS is_page, {part} AS part FROM stored_pages
+        UNION ALL SELECT key, false, {part} FROM errors WHERE what = 'page' AND key IS NOT NULL),
+    fetched AS (SELECT count(DISTINCT (key, part)) AS n, count(DISTINCT key) AS i FROM tried WHERE is_page),
+    open AS (
+        SELECT count(DISTINCT target) AS untried FROM links
+        WHERE in_scope AND target NOT IN (SELECT key FROM tried)),
+    sent AS (SELECT coalesce(sum(urls), 0) AS urls, count(*) AS messages, coalesce(sum(bytes), 0) AS bytes FROM batches)
+    SELECT n AS pages, i AS unique_pages, (n - i) / i AS overlap, untried,
+        i / (i + untried * i / (SELECT count(DISTINCT key) FROM tried)) AS coverage_estimate,
+        urls, messages, bytes, urls / n AS urls_a_page, messages / n AS messages_a_page, bytes / n AS bytes_a_page
+    FROM fetched, open, sent
+"""
 
 
-def ask(env: Env, folders: Sequence[Path], sql: str) -> pa.Table:
+_NO_OTHERS: Mapping[str, Callable[[], pa.Table]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What an answer may take: seconds, rows of it, bytes of RAM. 0 means no bound."""
+
+    seconds: float = 0.0
+    rows: int = 0
+    memory: int = 0
+
+
+_UNBOUNDED = Bounds()
+
+
+def ask(
+    env: Env,
+    folders: Sequence[Path],
+    sql: str,
+    others: Mapping[str, Callable[[], pa.Table]] = _NO_OTHERS,
+    parameters: Sequence[str] = (),
+    bounds: Bounds = _UNBOUNDED,
+) -> pa.Table:
     """The answer to one SELECT over the views of an archive, or of those of all parts of a job: pages, links, domains,
-    robots, errors, duplicates; of parts, each row has the number of its `part`.
+    robots, errors, listings, batches, decisions, duplicates, parallel; of parts, each row has the number of its `part`.
+    `others` are tables that lie elsewhere in the job, made if they are asked for; `parameters` are what each ? stands for.
+    `listed_domains` is the table of domains as it was when a crawl ended, which is quicker to ask than `domains`; it is empty
+    before that.
 
-    Raises `UsageError` for SQL that is wrong or does more than read. The archive may be growing.
+    Raises `UsageError` for SQL that is wrong, does more than read, or takes longer than it may. The archive may be growing.
     """
     while True:
         files, damaged = _files(env, folders), list[str]()
         try:
-            with _connection(files, damaged.append) as connection:
+            with _connection(files, damaged.append, bounds.memory) as connection:
+                for name, make in others.items():
+                    if name in sql.lower():
+                        connection.register(name, make())
                 statements = connection.extract_statements(sql)
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                     raise UsageError("only one SELECT can be asked; tables cannot be changed")
-                return _answer(connection, sql)
+                return _answer(connection, sql, parameters, bounds)
+        except duckdb.InterruptException as error:
+            raise UsageError(f"no answer within {bounds.seconds:g} s; ask for less") from error
         except duckdb.Error as error:
             if files != _files(env, folders):  # a merge has just taken one away: its rows are in another
                 continue
@@ -74,15 +128,25 @@ def ask(env: Env, folders: Sequence[Path], sql: str) -> pa.Table:
             raise UsageError(why) from error
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
+def _answer(
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[str], bounds: Bounds
+) -> pa.Table:
     """Ask in a thread, so that this one can hear Ctrl-C: DuckDB is deaf to it while it counts."""
+
+    def answer() -> pa.Table:
+        found = connection.sql(sql, params=list(parameters)) if parameters else connection.sql(sql)
+        return (found.limit(bounds.rows) if bounds.rows else found).to_arrow_table()
+
     with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(lambda: connection.sql(sql).to_arrow_table())
+        asked = pool.submit(answer)
         try:
-            return answer.result()
+            return asked.result(bounds.seconds or None)
         except KeyboardInterrupt:
             connection.interrupt()
             raise
+        except FutureTimeout:
+            connection.interrupt()
+            return asked.result()  # raises, unless it was done just then
 
 
 def _files(env: Env, folders: Sequence[Path]) -> dict[str, list[list[str]]]:
@@ -98,7 +162,7 @@ def _files(env: Env, folders: Sequence[Path]) -> dict[str, list[list[str]]]:
 
 @contextmanager
 def _connection(
-    files: dict[str, list[list[str]]], damaged: Callable[[str], object]
+    files: dict[str, list[list[str]]], damaged: Callable[[str], object], memory: int = 0
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in memory whose views are the tables; locked, so that no query can open anything else.
 
@@ -107,6 +171,9 @@ def _connection(
     with duckdb.connect(":memory:") as connection:
         # Every view looks at the columns of all files, and so does every use of it.
         connection.execute("SET parquet_metadata_cache = true")
+        if memory:
+            connection.execute(f"SET memory_limit = '{memory}B'")
+            connection.execute("SET threads = 2")
         for name, view in _VIEWS.items():
             schema = SCHEMAS[name] if len(files[name]) == 1 else SCHEMAS[name].append(_PART)
             if not any(files[name]):
@@ -121,7 +188,12 @@ def _connection(
                 connection.execute(f"CREATE VIEW {view} AS {rows}")
             except duckdb.Error as error:
                 damaged(_first_line(error))
-        for view, rows in (("pages", _PAGES), ("domains", _DOMAINS)):
+        part = "part" if len(files["pages"]) > 1 else "0"
+        for view, rows in (
+            ("pages", _PAGES),
+            ("domains", _DOMAINS),
+            ("parallel", _PARALLEL.format(part=part)),
+        ):
             with suppress(duckdb.CatalogException):  # of a table that could not be read
                 connection.execute(f"CREATE VIEW {view} AS {rows}")
         allowed = [path for archives in files.values() for paths in archives for path in paths]

@@ -9,7 +9,7 @@ A file is named `….open` while it grows; when it is complete it loses that, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +21,7 @@ from barkspider.archive.payloads import Payloads
 from barkspider.archive.reader import OPEN, WarcFile, warc_files, warc_number
 from barkspider.archive.records import (
     END,
+    HEADER_ENDS,
     TRUNCATIONS,
     VERSION,
     base_32,
@@ -48,8 +49,8 @@ _MOST_INDEX = 40_000_000
 _OFFSET_BITS = 40
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
-Place = tuple[str, int]  # a WARC file, without `.open`, and an end of a record in it
-NOWHERE: Place = ("", 0)
+WarcEnd = tuple[str, int]  # a WARC file, without `.open`, and an end of a record in it
+NOWHERE: WarcEnd = ("", 0)
 
 
 class Stored(NamedTuple):
@@ -96,15 +97,16 @@ class Original(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    """A response or revisit record: what is its own of the header, the block and where its HTTP header ends in it, the
-    payload's digest and size."""
+    """A response or revisit record: what is its own of the header, the HTTP header and what of the record follows it, the
+    payload's digest and size, and the digest of the block, if it is known."""
 
     kind: str
     fields: str
-    block: bytes
-    start: int
+    http: bytes
+    rest: bytes | memoryview
     digest: str
     size: int
+    block_digest: bytes | None = None
 
 
 class WarcWriter:
@@ -134,11 +136,13 @@ class WarcWriter:
         prefix: str,
         settings: Archive,
         info: Mapping[str, str],
-        last: Place = NOWHERE,
+        last: WarcEnd = NOWHERE,
+        earlier: Sequence[Path] = (),
     ) -> None:
         """`info` are the fields of the warcinfo record that begins each file, such as operator and robots.
 
-        `last` is the place that an earlier writer of the folder reached, whose files may have been moved away.
+        `last` is the end that an earlier writer of the folder reached, whose files may have been moved away.
+        Payloads that are in archives in the folders `earlier` are not stored again; these are only read.
         """
         self._env = env
         self._folder = folder
@@ -162,6 +166,7 @@ class WarcWriter:
             self._catch_up(self._payloads)
         # A farm of equal pages refers to the same few records again and again.
         self._original = lru_cache(1024)(self._read_original)
+        self._earlier = [WarcWriter(env, each, prefix, settings, info) for each in earlier]
 
     def write_exchange(
         self,
@@ -172,9 +177,13 @@ class WarcWriter:
         date: datetime | float,
         truncated: str | None = None,
         earlier: Original | None = None,
+        payload: bytes = b"",
+        digests: tuple[bytes, bytes] | None = None,
     ) -> Stored:
         """Append a request and its response, both as the exact bytes on the wire.
 
+        `payload` is what follows in the response, for whoever has the bytes behind its header by themselves; `digests` are
+        then those of the payload and of the whole, if they are known.
         `date` is when the request was sent, with its time zone, or in seconds since 1970. `truncated` says
         why the response is not whole: length, time, disconnect or unspecified. `earlier` is what the URL gave
         before, which need not be remembered to be referred to. What has been written is safe from the end of
@@ -182,18 +191,22 @@ class WarcWriter:
         """
         if truncated is not None and truncated not in TRUNCATIONS:
             raise ValueError(f"{truncated!r} is no reason for truncation; one of {sorted(TRUNCATIONS)} is")
-        start = payload_start(response)
-        payload_digest = digest(memoryview(response)[start:]) if start >= 0 else b""
-        size = len(response) - start if start >= 0 else 0
+        http, rest = response, memoryview(payload)
+        if not payload or not response.endswith(HEADER_ENDS):
+            response += payload
+            start = max(payload_start(response), 0)
+            http, rest, digests = response[:start], memoryview(response)[start:], None
+        payload_digest, block_digest = digests or (digest(rest) if http else b"", None)
+        size = len(rest) if http else 0
         worth = truncated is None and size >= self._settings.revisit_size
         text = base_32(payload_digest) if payload_digest else ""
         original = self._seen(payload_digest) if worth else None
         if original is None and worth and earlier is not None and earlier.digest == text:
             original = earlier
         fields = "" if truncated is None else f"WARC-Truncated: {truncated}\r\n"
-        answer = _Answer("response", fields, response, max(start, 0), text, size)
+        answer = _Answer("response", fields, http, rest, text, size, block_digest)
         if original is not None:
-            answer = _revisit(original, response[:start], size)
+            answer = _revisit(original, http, size)
         stored = self._append(url, request, address, _micros(date), answer)
         if worth and original is None and self._payloads is not None:
             self._payloads.put(_short(payload_digest), self._number << _OFFSET_BITS | stored.offset)
@@ -218,7 +231,7 @@ class WarcWriter:
     def _append(self, url: str, request: bytes, address: str, time: int, answer: _Answer) -> Stored:
         file = self._file_for(time)
         request_id, response_id = record_ids()
-        target, when, kind, block = header_value(url), warc_date(time), answer.kind, answer.block
+        target, when, kind, http = header_value(url), warc_date(time), answer.kind, answer.http
         common = (
             f"WARC-Target-URI: {target}\r\nWARC-Date: {when}\r\nWARC-IP-Address: {header_value(address)}\r\n"
             "Content-Type: application/http; msgtype="
@@ -232,10 +245,10 @@ class WarcWriter:
             f"WARC-Type: {kind}\r\nWARC-Record-ID: {response_id}\r\nWARC-Concurrent-To: {request_id}\r\n"
             f"{common}response\r\n{answer.fields}{said}"
         )
-        http = block[: answer.start]
-        answered = self._packer.pack(header(fields, block) + http, memoryview(block)[answer.start :], END)
-        file.write(self._packer.pack(frame(asked, request)), answered)
-        offset, key = file.size - len(answered), cdxj.key_of(url)
+        head = header(fields, http, answer.rest, answer.block_digest)
+        answered = self._packer.pack(head + http, answer.rest, END)
+        file.write(*self._packer.pack(frame(asked, request)), *answered)
+        offset, key = file.size - sum(map(len, answered)), cdxj.key_of(url)
         status, media_type = status_and_type(http)
         place = (self._name, offset, file.size)
         assert self._lines is not None
@@ -255,9 +268,9 @@ class WarcWriter:
             f"WARC-Concurrent-To: {stored.record_id}\r\nWARC-Target-URI: {header_value(url)}\r\n"
             f"WARC-Date: {warc_date(time)}\r\nContent-Type: application/warc-fields\r\n"
         )
-        self._file_for(time).write(self._packer.pack(frame(lines, warc_fields(fields))))
+        self._file_for(time).write(*self._packer.pack(frame(lines, warc_fields(fields))))
 
-    def place(self) -> Place:
+    def end(self) -> WarcEnd:
         """The file that was written to last, and how many bytes it has by now."""
         return self._name, self._size if self._file is None else self._file.size
 
@@ -304,7 +317,7 @@ class WarcWriter:
             number = self._number + 1
             name = f"{self._prefix}-{cdxj.timestamp(warc_date(time))}-{number:05d}{self._packer.suffix}"
             file = self._env.append(self._folder / (name + OPEN))
-            file.write(self._packer.start(), self._packer.pack(self._warcinfo(name, time)))
+            file.write(self._packer.start(), *self._packer.pack(self._warcinfo(name, time)))
             # Only now: a file without its warcinfo is never gone on with.
             self._file, self._name, self._named = file, name, False
             index = self._folder / cdxj.index_name(name)
@@ -323,7 +336,9 @@ class WarcWriter:
         """The record that has this payload already, if it is remembered and can be found."""
         place = self._payloads.find(_short(payload_digest)) if self._payloads is not None else -1
         original = self._original(place) if place >= 0 else None
-        return original if original and original.digest == base_32(payload_digest) else None
+        if original and original.digest == base_32(payload_digest):
+            return original
+        return next((found for each in self._earlier if (found := each._seen(payload_digest))), None)
 
     def _catch_up(self, payloads: Payloads) -> None:
         """Take payloads from the indexes of files that an earlier writer did not get to note."""
@@ -358,7 +373,7 @@ def _revisit(original: Original, head: bytes, size: int) -> _Answer:
         f"WARC-Profile: {_PROFILE}\r\nWARC-Refers-To: {original.record_id}\r\n"
         f"WARC-Refers-To-Target-URI: {original.url}\r\nWARC-Refers-To-Date: {original.date}\r\n"
     )
-    return _Answer("revisit", fields, head, len(head), original.digest, size)
+    return _Answer("revisit", fields, head, b"", original.digest, size)
 
 
 def _short(payload_digest: bytes) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
@@ -13,20 +13,21 @@ import pyarrow as pa
 
 from barkspider.archive import cdxj
 from barkspider.archive.domains import domain_rows
+from barkspider.archive.earlier import Earlier
 from barkspider.archive.notes import LINKING, Note
 from barkspider.archive.records import base_32, micros
 from barkspider.archive.recovery import SERIES, Committed, Recovered
 from barkspider.archive.rows import Buffer, LinkBuffer, RowBuffer
 from barkspider.archive.tables import TableFolder, open_table
-from barkspider.archive.warc import NOWHERE, Original, Place, Stored, WarcWriter
-from barkspider.core.allotment import names
+from barkspider.archive.warc import NOWHERE, Original, Stored, WarcEnd, WarcWriter
+from barkspider.core.allotment import begin_threads, give_back, names
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
 from barkspider.core.events import Prepared
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.storage.env import Env
-from barkspider.url import Domains, Keys, is_address, split
+from barkspider.url import Domains, KeyMaker, is_address, split
 
 _DOMAINS, _DIGESTS = 8, 2  # groups: in which domains and duplicates are found, when all else is done
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -36,7 +37,8 @@ class Fetched(NamedTuple):
     """An answered request. `time` is when it was sent, in seconds since 1970; `seconds` what it took.
 
     `phases` are the seconds of its parts by name, such as connect and first_byte; `repaired` names what of the answer
-    was put right to be read.
+    was put right to be read. `payload` is the rest of the response, for whoever has its header by itself, and
+    `digests` are SHA-1 of that and of the whole, where they are known.
     """
 
     url: str
@@ -48,6 +50,8 @@ class Fetched(NamedTuple):
     seconds: float
     phases: Mapping[str, float] = {}  # never changed
     repaired: str = ""
+    payload: bytes = b""
+    digests: tuple[bytes, bytes] | None = None
 
 
 class Facts(NamedTuple):
@@ -89,7 +93,7 @@ class ArchiveWriter:
     >>> fetched = Fetched("http://example.com/", "192.0.2.1", b"GET /", b"HTTP/1.1 200 OK", "", 1e9, 0.5)
     >>> row = UrlRow(1, 2, 3, 0, 0, 0, 0, b"http://example.com/")
     >>> note = archive.describe_page(row, fetched, archive.keep_page(fetched), "ok", Facts(title="An example"))
-    >>> batches, place = batches_of([note]), archive.places()["pages"]
+    >>> batches, end = batches_of([note]), archive.warc_ends()["pages"]
     >>> archive.add(batches, links=NO_URLS)
     >>> archive.close()
     >>> open_table(Env(), folder, "pages").read()["title"].to_pylist()
@@ -105,19 +109,23 @@ class ArchiveWriter:
         settings: Settings,
         info: Mapping[str, str],
         recovered: Recovered | None = None,
+        earlier: Sequence[Path] = (),
     ) -> None:
-        """`info` are fields of the warcinfo records, `recovered` where an archive that exists goes on."""
+        """`info` are fields of the warcinfo records, `recovered` where an archive that exists goes on. `earlier` are the
+        archives, the oldest first, of parts that there were before the crawl was divided anew: what is stored there is
+        known."""
         self._env, self._folder, self._settings = env, folder, settings.archive
         self._group = settings.archive.table_memory  # bytes of rows in a row group, before they are packed
-        places = recovered.places if recovered else {}
+        warc_ends = recovered.warc_ends if recovered else {}
         self._warcs = {
-            name: WarcWriter(env, folder, name, self._settings, info, places.get(name, NOWHERE))
+            name: WarcWriter(env, folder, name, self._settings, info, warc_ends.get(name, NOWHERE), earlier)
             for name in SERIES
         }
+        self._earlier = Earlier(earlier, settings.seed, settings.parallel.processes, settings.parallel.part)
         self._domains = Domains(settings.url.private_suffixes, remembered=0)  # `_host_facts` does that
         self._host_facts = lru_cache(names(settings.memory))(self._find_host_facts)
         # One thread, so that each table has one writer; it runs only while there is something to write.
-        self._pool = ThreadPoolExecutor(1, "tables")
+        self._pool = begin_threads(ThreadPoolExecutor(1, "tables"), 1)
         self._rows = {
             name: RowBuffer(self._table(name), self._pool, self._group, self._settings.table_interval)
             for name in _ROW_TABLES
@@ -128,7 +136,7 @@ class ArchiveWriter:
             self._group,
             self._settings.table_interval,
             self._domain_of,
-            Keys(settings.seed),
+            KeyMaker(settings.seed),
         )
         # The last write of each table; None: nothing was ever committed, so nobody can go back to it.
         self._committed = recovered.tables if recovered else None
@@ -219,6 +227,11 @@ class ArchiveWriter:
         columns = self._fetch_columns(fetched, stored, outcome, redirect)
         return Note("robots", (origin, *columns, fetched.repaired or None))
 
+    @staticmethod
+    def describe_listing(row: UrlRow, listed: Iterable[tuple[str, ...]]) -> list[Note]:
+        """What a sitemap or a feed says of pages, for the table `listings`."""
+        return [Note("listings", (row.key, url, *(said or None for said in about))) for url, *about in listed]
+
     def add(self, batches: Mapping[str, pa.RecordBatch], links: UrlBatch) -> None:
         """Put into the tables what was noted about a harvest; `links` are those of its pages."""
         for name, buffer in self._rows.items():
@@ -227,9 +240,9 @@ class ArchiveWriter:
         if LINKING in batches:
             self._links.add(batches[LINKING], links)
 
-    def places(self) -> dict[str, Place]:
+    def warc_ends(self) -> dict[str, WarcEnd]:
         """For pages and robots, the WARC file that was written to last and its size by now."""
-        return {name: warc.place() for name, warc in self._warcs.items()}
+        return {name: warc.end() for name, warc in self._warcs.items()}
 
     def tick(self, now: float) -> None:
         """What is to be done about once a second: hand bytes to the system, sync, write rows that waited.
@@ -273,13 +286,13 @@ class ArchiveWriter:
         """See `core.events.Structure`: all exchanges and rows so far; what it describes `recover` needs to go back here."""
         syncs = [warc.syncing() for warc in self._warcs.values()]
         lasts = {name: buffer.writing() for name, buffer in self._buffers().items()}
-        places = self.places()
+        warc_ends = self.warc_ends()
 
         def describe() -> dict[str, Any]:
             for sync in syncs:
                 sync()
             self._prepared = {name: last() for name, last in lasts.items()}
-            return Committed(self._prepared, places).as_dict()
+            return Committed(self._prepared, warc_ends).as_dict()
 
         return describe
 
@@ -287,7 +300,7 @@ class ArchiveWriter:
         """What was prepared is committed: its files may be merged."""
         self._committed = self._prepared
         for name, buffer in self._buffers().items():
-            buffer.settle(self._prepared[name])
+            buffer.merge_committed(self._prepared[name])
 
     def close(self) -> None:
         """Complete the files, merge small ones, and make the index and the tables that follow from others.
@@ -318,6 +331,8 @@ class ArchiveWriter:
             fetched.time,
             fetched.truncated or None,
             original,
+            fetched.payload,
+            fetched.digests,
         )
 
     def _table(self, name: str) -> TableFolder:
@@ -334,11 +349,13 @@ class ArchiveWriter:
             return  # there was no commit: the last rows will come from the journal again
         for name in self._buffers():
             self._table(name).compact()
+            give_back()  # or what each step has left would add up
         # Imported here: the kernels of DRUM take a moment to load, and an archive needs them last.
         from barkspider.archive.duplicates import find_duplicates
 
         if self._settings.duplicates:
-            find_duplicates(self._env, self._folder, _DIGESTS * self._group)
+            find_duplicates(self._env, self._folder, _DIGESTS * self._group, self._earlier)
+            give_back()
         self._table("domains").replace(domain_rows(self._env, self._folder, _DOMAINS * self._group))
 
     def _domain_of(self, url: str) -> str:
@@ -387,7 +404,7 @@ def _decoded_digest(stored: Stored, sha1: bytes | None) -> str | None:
     return base_32(sha1) if sha1 else stored.digest
 
 
-_ROW_TABLES = ("pages", "robots", "errors")
+_ROW_TABLES = ("pages", "robots", "errors", "listings", "batches", "decisions")
 UNCHANGED = "unchanged"
 
 
@@ -404,5 +421,9 @@ def _metadata(
         ("outcome", outcome),
     ]
     if outcome == UNCHANGED:
-        fields += [("answer", line) for line in fetched.response.decode("latin-1").splitlines() if line]
+        fields += [
+            ("answer", line)
+            for line in (fetched.response + fetched.payload).decode("latin-1").splitlines()
+            if line
+        ]
     return fields + [("outlink", url.decode()) for url in links or ()]

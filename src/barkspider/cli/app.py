@@ -10,8 +10,10 @@ import typer
 
 from barkspider.cli.control import add, pause, status, stop
 from barkspider.cli.crawl import crawl
+from barkspider.cli.dashboard import dashboard
 from barkspider.cli.demo import demo
 from barkspider.cli.drum import drum_app
+from barkspider.cli.exchange import exchange
 from barkspider.cli.export import export
 from barkspider.cli.fetch import fetch
 from barkspider.cli.papers import papers
@@ -19,6 +21,9 @@ from barkspider.cli.plan import plan
 from barkspider.cli.query import query
 from barkspider.cli.rank import rank
 from barkspider.cli.recrawl import recrawl
+from barkspider.cli.report import report
+from barkspider.cli.resize import resize
+from barkspider.cli.restore import restore
 from barkspider.cli.resume import resume
 from barkspider.cli.show import show
 from barkspider.cli.simulate import simulate_app
@@ -26,10 +31,12 @@ from barkspider.cli.simulate_parallel import parallel
 from barkspider.cli.terminal import say
 from barkspider.cli.verify import verify
 from barkspider.cli.web import web
+from barkspider.cli.why import why
 
 # With what they import, all that has kernels.
 _COMPILED = (
     "engine.loop",
+    "frontier.later",
     "frontier.modes",
     "frontier.sydney",
     "graph.kernels",
@@ -37,35 +44,57 @@ _COMPILED = (
     "lab.simulate.kernels",
     "lab.simulate.parallel_kernels",
     "lab.synthweb",
+    "page.fingerprint",
 )
 
 app = typer.Typer(
     name="barkspider",
     help="A web crawler for millions to billions of pages from machines you can afford.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(demo)
-app.command()(crawl)
-app.command()(add)
-app.command()(resume)
-app.command()(recrawl)
-app.command()(status)
-app.command()(pause)
-app.command()(stop)
-app.command()(fetch)
-app.command()(show)
-app.command()(query)
-app.command()(export)
-app.command()(verify)
-app.command()(web)
-app.command()(plan)
-app.command()(papers)
-app.command()(rank)
-app.add_typer(drum_app, name="drum")
+# In the order in which `--help` shows them.
+_GROUPS = {
+    "Crawl": (
+        demo,
+        crawl,
+        resume,
+        restore,
+        recrawl,
+        resize,
+        exchange,
+    ),
+    "A crawl that runs": (
+        add,
+        status,
+        pause,
+        stop,
+        dashboard,
+    ),
+    "What was crawled": (
+        why,
+        show,
+        query,
+        report,
+        export,
+        verify,
+        rank,
+    ),
+    "To think first": (
+        plan,
+        papers,
+    ),
+    "By themselves": (
+        fetch,
+        web,
+    ),
+}
+for _group, _commands in _GROUPS.items():
+    for _command in _commands:
+        app.command(rich_help_panel=_group)(_command)
+app.add_typer(drum_app, name="drum", rich_help_panel="By themselves")
 simulate_app.command()(parallel)
-app.add_typer(simulate_app, name="simulate")
+app.add_typer(simulate_app, name="simulate", rich_help_panel="To think first")
 
 
 @app.command(hidden=True)

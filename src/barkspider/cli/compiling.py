@@ -32,14 +32,18 @@ def announce(arguments: Sequence[str]) -> None:
 
 def compile_beside(module: str) -> None:
     """Let another process compile the kernels of a module, if there is a core for it; it ends with this one."""
-    if len(os.sched_getaffinity(0)) > 1:
+    if len(os.sched_getaffinity(0)) < 2:
+        return
+    try:
         process = subprocess.Popen(
             [sys.executable, "-c", f"import {module}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        atexit.register(_end, process)
+    except OSError:
+        return  # not for this user, or not at this moment: then this process compiles them
+    atexit.register(_end, process)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

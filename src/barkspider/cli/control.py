@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from barkspider.cli.resume import TrustSettings
+from barkspider.cli.resume import Ray, TrustSettings
 from barkspider.cli.seeds import SeedsFile, Strict, given_seeds
 from barkspider.cli.terminal import say, say_json, screen
-from barkspider.cli.wording import classifier, loop_held, problem, reasons, volume
+from barkspider.cli.wording import classifier, divided, exchanged, loop_held, problem, reasons, volume
 from barkspider.core.errors import BarkspiderError, JobError, StorageError
 from barkspider.core.units import parse_duration
 from barkspider.engine.control import ask, listens
@@ -26,23 +26,26 @@ JobFolder = Annotated[Path, typer.Argument(metavar="JOB", help="The folder of a 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
-def status(job: JobFolder, json_: AsJson = False) -> int:
+def status(job: JobFolder, ray: Ray = None, json_: AsJson = False) -> int:
     """Show what a crawl is doing, or how the last one in this folder ended.
 
     Example: barkspider status jobs/mine
     """
+    if ray is not None:
+        _report(job, _ask_cluster(ray, job, "status"), json_)
+        return 0
     check_job(job)
     found = ask(job, "status")
     _report(job, found if found is not None else _last(job), json_)
     return 0
 
 
-def pause(job: JobFolder, json_: AsJson = False) -> int:
+def pause(job: JobFolder, ray: Ray = None, json_: AsJson = False) -> int:
     """Let a crawl start no new requests until `barkspider resume`.
 
     Example: barkspider pause jobs/mine
     """
-    found = _ask_running(job, "pause")
+    found = _ask_running(job, "pause") if ray is None else _ask_cluster(ray, job, "pause")
     if json_:
         say_json({"job": str(job), **found})
     else:
@@ -55,6 +58,7 @@ def stop(
     timeout: Annotated[
         str, typer.Option(metavar="TIME", help="How long to wait for the end, such as 90s or 1h.")
     ] = "2m",
+    ray: Ray = None,
     json_: AsJson = False,
 ) -> int:
     """Stop a crawl as Ctrl-C does, and wait until it has ended.
@@ -62,8 +66,16 @@ def stop(
     Example: barkspider stop jobs/mine
     """
     longest = parse_duration(timeout)
-    _ask_running(job, "stop")
     end = time.monotonic() + longest
+    if ray is not None:
+        _ask_cluster(ray, job, "stop")
+        while (found := _ask_cluster(ray, job, "status"))["state"] != "ended":
+            if time.monotonic() >= end:
+                raise BarkspiderError(f"{job} was told to stop and has not ended after {timeout}")
+            time.sleep(_POLL)
+        _report(job, found, json_)
+        return 0
+    _ask_running(job, "stop")
     while listens(job):
         if time.monotonic() >= end:
             raise BarkspiderError(f"the crawl in {job} was told to stop and has not ended after {timeout}")
@@ -83,12 +95,21 @@ def add(
         bool, typer.Option("--again", help="Fetch those once more that the crawl has fetched already.")
     ] = False,
     trust: TrustSettings = False,
+    ray: Ray = None,
     json_: AsJson = False,
 ) -> int:
     """Give a crawl further seeds.
 
     Example: barkspider add jobs/mine https://example.org/
     """
+    if ray is not None:
+        from barkspider.cli.cluster import add_on_cluster
+
+        given = add_on_cluster(ray, job, urls or [], seeds, strict, again)
+        say_json({"job": str(job), "given": given}) if json_ else say(
+            f"{given:,} URLs given to the crawl of {job}"
+        )
+        return 0
     check_job(job)
     import uvloop  # here, and what follows: all this takes a second to load
 
@@ -129,6 +150,13 @@ def _about(known: list[str], given: int, again: bool) -> str:
         return ", which knows it; --again fetches it once more"
     named = known[0] if len(known) == 1 else f"{known[0]} and {len(known) - 1:,} more"
     return f", which knows {len(known):,} of them ({named}); --again fetches these once more"
+
+
+def _ask_cluster(address: str, job: Path, command: str) -> dict[str, Any]:
+    from barkspider.parallel.cluster.driver import answer, connect
+
+    connect(address)
+    return answer(job, command)
 
 
 def _ask_running(job: Path, command: str) -> dict[str, Any]:
@@ -194,6 +222,7 @@ def _rows(found: dict[str, Any]) -> dict[str, str]:
         "refused": reasons(found["refused"]) or "none",
         "failed": reasons(found["failed"]) or "none",
     }
+    rows |= exchanged(found.get("gauges", {}), found["pages"]) | divided(found.get("parallel"))
     if "peak_rss" in found:  # only a crawl that ended by itself, or runs, tells what it took
         rows["cost"] = f"{found['cpu_seconds']:,.1f} s of CPU, {volume(found['peak_rss'])} of memory"
     if "loop_held" in found.get("gauges", ()):

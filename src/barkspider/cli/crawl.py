@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from barkspider.cli.interrupts import leave_on_interrupt
+from barkspider.cli.resume import Ray
 from barkspider.cli.seeds import SeedsFile, Strict, given_seeds
 from barkspider.core.load import load_settings, replace
 
@@ -34,6 +35,11 @@ def crawl(
     processes: Annotated[
         int | None, typer.Option(help="Processes that divide the crawl, on all cores of this machine.")
     ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="A folder or fsspec URL to which every checkpoint is copied."),
+    ] = None,
+    ray: Ray = None,
     depth: Annotated[int | None, typer.Option(help="Most links from a seed; 0 means no limit.")] = None,
     allow_network: Annotated[
         list[str] | None,
@@ -41,6 +47,9 @@ def crawl(
             metavar="CIDR", help="Open a loopback or private network, such as 127.0.0.0/8; may be repeated."
         ),
     ] = None,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="Show it in the browser while it runs.")
+    ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
 ) -> int:
     """Crawl from seeds, politely, into a new job folder.
@@ -56,6 +65,7 @@ def crawl(
         ("limits.pages", pages),
         ("scope.depth", depth),
         ("parallel.processes", processes),
+        ("store.url", store),
     ):
         if value is not None:
             options.append(f"{name}={value}")
@@ -68,4 +78,8 @@ def crawl(
     starts = given_seeds(settings, urls or [], seeds, strict)
     folder = job or Path("jobs") / f"{split(starts[0]).host.strip('[]')}-{time.strftime('%Y%m%d-%H%M%S')}"
     title = f"barkspider: {starts[0]}" + (f" and {len(starts) - 1:,} more" if len(starts) > 1 else "")
-    return exit_code(run_crawl(settings, starts, folder, json_, title), folder)
+    if ray is not None:
+        from barkspider.cli.cluster import crawl_on_cluster
+
+        return exit_code(crawl_on_cluster(ray, settings, starts, folder, json_, title), folder)
+    return exit_code(run_crawl(settings, starts, folder, json_, title, dashboard=dashboard), folder)

@@ -34,6 +34,9 @@ def demo(
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="A.B=C", help="One setting; may be repeated.")
     ] = None,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="Show it in the browser while it runs.")
+    ] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
 ) -> int:
     """Start the synthetic web on this machine, crawl it, and show what happened and which hazards were met.
@@ -64,11 +67,22 @@ def demo(
                 "It is ours, so the pauses are short: 50 ms a host and 5 ms a server instead of 2 s and 1 s."
             )
         folder = job or Path("jobs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
-        run_crawl(settings, served.web.seeds(20), folder, json_, "barkspider demo", ends=True)
+        run_crawl(
+            settings, served.web.seeds(20), folder, json_, "barkspider demo", ends=True, dashboard=dashboard
+        )
         if not json_:
             _show_hazards(served.web, folder)
+            _write_report(folder)
             say(f"Ask it yourself: barkspider query {shlex.quote(str(folder))} {shlex.quote(_QUERY)}")
     return 0
+
+
+def _write_report(folder: Path) -> None:
+    from barkspider.report import write_report
+
+    path = folder / "report.html"
+    write_report(folder, path)
+    say(f"See it: {path}")
 
 
 def _show_hazards(web: Web, job: Path) -> None:

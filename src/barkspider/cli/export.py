@@ -3,7 +3,8 @@ domains."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from barkspider.cli.progress import working
 from barkspider.cli.terminal import in_json, printable, say, say_json
 from barkspider.cli.terminal import output as output_
 from barkspider.core.errors import UsageError
@@ -18,7 +20,6 @@ from barkspider.core.errors import UsageError
 if TYPE_CHECKING:
     from barkspider.engine import StoredJob
 
-_FORMATS = {"pages": ("jsonl", "parquet", "log", "wacz"), "graph": ("edges", "npz")}
 _ROWS = 1000  # pages of a row group: their texts are in memory together
 _EDGES = """
     SELECT source_domain, target_domain, count(*) AS links FROM links
@@ -64,12 +65,13 @@ def export(
     Example: barkspider export jobs/mine --format parquet --output pages.parquet
     """
     output = None if output == Path("-") else output
-    if what not in _FORMATS:
-        raise UsageError(f"--what is {what!r}; it is pages or graph")
-    chosen = format_ or _FORMATS[what][0]
-    if chosen not in _FORMATS[what]:
-        raise UsageError(f"--format is {chosen!r}; for {what} it is {' or '.join(_FORMATS[what])}")
-    if newest and chosen not in ("jsonl", "parquet"):
+    if what not in _WRITERS:
+        raise UsageError(f"--what is {what!r}; it is {' or '.join(_WRITERS)}")
+    writers = _WRITERS[what]
+    chosen = format_ or next(iter(writers))
+    if chosen not in writers:
+        raise UsageError(f"--format is {chosen!r}; for {what} it is {' or '.join(writers)}")
+    if newest and writers[chosen] not in _OF_TEXTS:
         raise UsageError("--newest is for pages as jsonl or parquet")
     if output is None and (json_ or chosen in ("parquet", "wacz", "npz")):
         raise UsageError(f"{'--json' if json_ else chosen} needs a file to write to; name one with --output")
@@ -82,11 +84,20 @@ def export(
     from barkspider.engine import open_job
 
     opened = open_job(job)
-    if chosen in ("jsonl", "parquet"):
-        rows = _pages(opened, _older(opened) if newest else set())
-        written = (_jsonl if chosen == "jsonl" else _parquet)(rows, output)
-    else:
-        written = {"log": _log, "wacz": _wacz, "edges": _edges, "npz": _npz}[chosen](opened, output)
+    of_texts, passed = writers[chosen] in _OF_TEXTS, Counter[str]()
+
+    def counted(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        for row in rows:
+            passed["pages"] += 1
+            yield row
+
+    def whole() -> int:
+        return int(opened.query("SELECT count(*) AS n FROM pages")["n"][0].as_py()) if of_texts else 0
+
+    with working("writing", lambda: passed["pages"], whole):
+        written = writers[chosen](
+            counted(_pages(opened, _older(opened) if newest else set())) if of_texts else opened, output
+        )
     if json_:
         say_json({"output": str(output), **written})
     if written.get("edges") == 0:
@@ -208,3 +219,11 @@ def _npz(job: StoredJob, output: Path | None) -> dict[str, int]:
         np.savez_compressed(file, indptr=indptr, indices=targets[order].astype(np.int32))
     output.with_suffix(".names.txt").write_text("".join(f"{name}\n" for name in names), "utf-8")
     return {"domains": len(names), "edges": len(table)}
+
+
+# By what is written and the format, the first of which is taken if none is given. Those of texts take pages, others the job.
+_OF_TEXTS = (_jsonl, _parquet)
+_WRITERS: dict[str, dict[str, Callable[[Any, Path | None], dict[str, int]]]] = {
+    "pages": {"jsonl": _jsonl, "parquet": _parquet, "log": _log, "wacz": _wacz},
+    "graph": {"edges": _edges, "npz": _npz},
+}

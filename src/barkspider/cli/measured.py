@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from barkspider.core.errors import JobError
 from barkspider.core.settings import Settings
 from barkspider.engine.control import ask
-from barkspider.engine.folder import check_job, events
+from barkspider.engine.folder import check_job, events, part_folders
 from barkspider.model import irlbot
 from barkspider.model.irlbot import UrlStream
-from barkspider.storage.drum.sizing import KEY, POINTER
+from barkspider.storage.drum.sizing import POINTER
 
 _NEEDED = {
     "pages",
@@ -29,15 +29,6 @@ _NEEDED = {
 }
 _IRLBOT_PAGES, _IRLBOT_DOMAINS = 6_380_051_942, 33_755_361
 _LENGTH = 4  # bytes that a queue keeps for the length of a row, where a bucket of URLseen has one
-_MOVED = (
-    "pairs_written",
-    "aux_written",
-    "pairs_read",
-    "aux_read",
-    "known_read",
-    "known_written",
-    "results_written",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +108,25 @@ def _measure(job: Path, ended: dict[str, Any], pages: float) -> Measured:
         "domains": _domains(settings, fetched, met, pages),
         "known": 0.0,
     }
-    kept = sum(map(_size, (job / "archive").rglob("*")))
+    archives = [folder / "archive" for folder in part_folders(job)]
+    kept = sum(_size(path) for archive in archives for path in archive.rglob("*"))
     if kept:  # closed archives may have been moved away
         parameters["compression"] = ended["bytes"] / kept
-    drums = {name: about for name, about in ended.get("drum", {}).items() if about.get("rows_written")}
-    if "seen" not in drums or not drums["seen"]["unique"]:  # none, or of a version that counted less
+    # A crawl by several processes has as many of each DRUM, with sizes and merges of their own.
+    told = ended.get("parts", [ended])
+    drums = _drums(told)
+    compared = {name: _sum(map(drum_compared, found)) for name, found in drums.items()}
+    seen = _added(drums.get("seen", []))
+    if not seen.get("unique"):  # none, or of a version that counted less
         return Measured(fetched, parameters)
-    if "beast" not in ended:  # a DRUM of keys alone, which knows no URLs: that of Sydney
-        return Measured(fetched, parameters, {name: drum_compared(about) for name, about in drums.items()})
-    seen, beast, space = drums["seen"], ended["beast"], Space(settings, Env(), job).seen
+    if not all("beast" in part for part in told):  # a DRUM of keys alone, which knows no URLs: that of Sydney
+        return Measured(fetched, parameters, compared)
+    whole = replace(settings, parallel=replace(settings.parallel, processes=1))  # all that they share
+    budgets, space = [part["beast"] for part in told], Space(whole, Env(), job).seen
+    beast = _added(budgets) | {
+        "budget": sum(each["budget"] for each in budgets) / len(budgets),
+        "queues": max(each["queues"] for each in budgets),
+    }
     parameters |= {
         "url_bytes": seen["aux_bytes"] / seen["rows"],
         "links_per_page": seen["rows"] / fetched,
@@ -140,31 +141,46 @@ def _measure(job: Path, ended: dict[str, Any], pages: float) -> Measured:
     return Measured(
         fetched,
         parameters,
-        {name: drum_compared(about) for name, about in drums.items()},
+        compared,
         whole_generations(seen, space.ram, space.disk()),
         budgets_compared(beast, seen, met, fetched / max(ended["pages_per_second"], 1e-9)),
-        ended.get("ranking"),
+        _added([part["ranking"] for part in told if "ranking" in part]) or None,
     )
+
+
+def _drums(parts: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, int]]]:
+    """What the DRUMs of each name moved, those that were used."""
+    found: dict[str, list[Mapping[str, int]]] = {}
+    for part in parts:
+        for name, about in part.get("drum", {}).items():
+            if about.get("rows_written"):
+                found.setdefault(name, []).append(about)
+    return found
+
+
+def _added(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Counts of several processes as those of one.
+
+    >>> _added([{"rows": 3}, {"rows": 4}])
+    {'rows': 7}
+    """
+    found: dict[str, Any] = {}
+    for each in counts:
+        for name, count in each.items():
+            found[name] = found.get(name, 0) + count
+    return found
+
+
+def _sum(compared: Iterable[Compared]) -> Compared:
+    moved = list(compared)
+    return Compared(sum(each.counted_bytes for each in moved), sum(each.predicted_bytes for each in moved))
 
 
 def drum_compared(about: Mapping[str, int]) -> Compared:
-    """What a DRUM moved (its `traffic`), beside equation (5) with its sizes and, because some come early, its merges."""
-    rows, asks = max(about["rows"], 1), max(about["checks"], 1)
-    entry = about["known_bytes"] / about["keys"] if about["keys"] else KEY
-    value = entry - KEY + 1 if about["value_bytes"] else 0  # in an answer, with the verdict
-    aux = (
-        about["aux_bytes"] - (rows - about["checks"])
-    ) / asks  # a row that does not ask has only the length of none
-    predicted = irlbot.drum_bytes(
-        written=about["rows_written"],
-        merged=about["rows_merged"],
-        passed=about["keys_read"] + about["keys_written"],
-        given=about["rows_given"],
-        row=KEY + (about["value_bytes"] + about["aux_bytes"]) / rows,
-        entry=entry,
-        answer=KEY + value + aux,
-    )
-    return Compared(sum(about[name] for name in _MOVED), predicted)
+    """What a DRUM moved (its `traffic`), beside what the model says."""
+    from barkspider.storage.drum.counters import moved_and_predicted
+
+    return Compared(*moved_and_predicted(about))
 
 
 def budgets_compared(

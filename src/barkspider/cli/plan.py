@@ -72,7 +72,9 @@ def _options() -> list[inspect.Parameter]:
     found: dict[str, Any] = {}
     for one in fields(Parameters):
         unit, default = one.metadata["unit"], one.metadata["default"]
+        names = ("--machines", "--nodes") if one.name == "machines" else ()
         option = typer.Option(
+            *names,
             parser=_reader(unit),
             metavar=unit.upper(),
             help=one.metadata["help"],
@@ -234,7 +236,23 @@ def _rows(given: Parameters, found: Plan) -> list[list[tuple[str, str, str]]]:
         (LIMITS[name], _short(limit, "pages/s"), "the bottleneck" if name == found.bottleneck else "")
         for name, limit in sorted(found.limits.items(), key=lambda item: item[1])
     ]
-    return [checks, space, speed, limits]
+    return [checks, space, speed, limits, _costs(given, found)]
+
+
+def _costs(given: Parameters, found: Plan) -> list[tuple[str, str, str]]:
+    """What is known of CPU and of prices."""
+    rows = []
+    if found.cores_in_use is not None:
+        rows.append(("cores in use", _number(found.cores_in_use), f"of {given.cores:g}"))
+    if found.machines > 1 or given.store_price:
+        rows.append(("copies in a store", _short(found.store_bytes, "B"), "all machines, at the end"))
+    if given.node_price:
+        per = f"{found.machines} machines, {given.node_price:g} an hour each"
+        rows.append(("money for machines", _number(found.machines_cost), per))
+    if given.store_price:
+        per = f"{given.store_price:g} a GB and month"
+        rows.append(("money for the store, a month", _number(found.store_cost_a_month), per))
+    return rows
 
 
 def _number(value: float) -> str:

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 def query(
     job: Annotated[Path, typer.Argument(help="The folder of a crawl; it may be running.")],
     sql: Annotated[
-        str, typer.Argument(help="One SELECT over pages, links, domains, robots, errors, duplicates.")
+        str,
+        typer.Argument(
+            help="One SELECT over pages, links, domains, robots, errors, listings, batches, duplicates, parallel, history."
+        ),
     ],
     json_: Annotated[bool, typer.Option("--json", help="Print the rows as a JSON array of objects.")] = False,
     csv_: Annotated[bool, typer.Option("--csv", help="Print the rows as CSV with a header.")] = False,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from barkspider.cli.progress import working
 from barkspider.cli.terminal import say, say_json
 from barkspider.core.errors import UsageError
 from barkspider.core.units import parse_size
@@ -160,11 +161,12 @@ def _read(path: Path, folder: Path, choice: Choice, merge_redirects: bool, heade
     from barkspider.engine.stored import open_job  # here: only a job needs all that reads pages
 
     job = open_job(path)
-    merged = job.redirecting_domains() if merge_redirects else {}
+    merged = job.domain_aliases() if merge_redirects else {}
     if merge_redirects:
         say(f"{len(merged):,} domains only redirect to another and are counted with it", error=True)
     try:
-        return read_edges(Env(), folder, job.domain_links(merged), **memory)
+        with working("reading links"):
+            return read_edges(Env(), folder, job.domain_links(merged), **memory)
     except UsageError as error:
         raise UsageError(f"{path}: {error}") from None
 
@@ -173,9 +175,10 @@ def _rank_one(graph: Graph, choice: Choice, output: Path | None, shown: int, as_
     from barkspider.graph.rank import rank as run
 
     if output is None:
-        result = run(graph, choice)
+        with working(f"ranking {graph.nodes:,} nodes"):
+            result = run(graph, choice)
     else:
-        with _score_file(graph, output) as take:
+        with _score_file(graph, output) as take, working(f"ranking {graph.nodes:,} nodes"):
             result = run(graph, choice, take)
     if as_json:
         say_json(as_dict(graph, result))

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from barkspider.cli.interrupts import leave_on_interrupt
+from barkspider.cli.progress import working
 from barkspider.cli.resume import TrustSettings
 from barkspider.cli.terminal import in_json, say
 from barkspider.core.errors import UsageError
@@ -56,7 +57,8 @@ def recrawl(
 
     held = Job.open(job, Env(), set_ or [], trust=trust)
     try:
-        count, unfinished = fetch_again(held, before, cut, gone)
+        with working("looking for pages"):
+            count, unfinished = fetch_again(held, before, cut, gone)
     except BaseException:
         held.close()
         raise

@@ -19,6 +19,15 @@ TrustSettings = Annotated[
 ]
 
 
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="The crawl is on the Ray cluster at this address; auto finds that of this machine.",
+    ),
+]
+
+
 def resume(
     job: Annotated[Path, typer.Argument(help="The folder of a crawl.")],
     set_: Annotated[
@@ -30,6 +39,11 @@ def resume(
     ] = None,
     for_: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="Stop after this time, such as 90s or 1h.")
+    ] = None,
+    ray: Ray = None,
+    store: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="With --ray: the store, if the job is not on this machine."),
     ] = None,
     trust: TrustSettings = False,
     json_: Annotated[bool, typer.Option("--json", help="Print the summary as one JSON object.")] = False,
@@ -48,6 +62,10 @@ def resume(
     options = list(set_ or [])
     options += [f"limits.pages={pages}"] if pages is not None else []
     options += [f"limits.time={for_}"] if for_ is not None else []
+    if ray is not None:
+        from barkspider.cli.cluster import resume_on_cluster
+
+        return exit_code(resume_on_cluster(ray, job, options, store or "", json_), job)
     answer = ask(job, "go_on") if job.is_dir() and not options else None
     if answer is not None:
         say(in_json(answer) if json_ else f"{job} is running and goes on")

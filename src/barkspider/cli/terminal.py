@@ -3,8 +3,8 @@
     for people ─► `say`, `screen` ─► escaped, wherever it goes
     for programs ─► `output`, `put`, `say_json` ─► exact; escaped where the output is a terminal after all
 
-Whoever wrote a title or a URL may have put escape sequences into it that retitle a window, hide lines or type commands,
-letters that reverse what follows, or markup of the library that draws tables. No other module of `cli` prints.
+A title or a URL may hold escape sequences that rename a window, hide lines or type commands, letters that reverse what
+follows, or markup of the library that draws tables. No other module of `cli` prints.
 """
 
 from __future__ import annotations
@@ -52,9 +52,14 @@ def lines(text: str) -> str:
     return "\n".join("\t".join(map(printable, row.split("\t"))) for row in rows)
 
 
-def say(text: str, *, error: bool = False, end: str = "\n") -> None:
-    """Lines for people."""
-    print(lines(text), file=sys.stderr if error else sys.stdout, end=end, flush=error)
+def say(text: str, *, error: bool = False, end: str = "\n", at_once: bool = False) -> None:
+    """Lines for people; `at_once` they are not kept until there are more."""
+    print(lines(text), file=sys.stderr if error else sys.stdout, end=end, flush=error or at_once)
+
+
+def is_watched() -> bool:
+    """Whether standard error is a terminal."""
+    return sys.stderr.isatty()
 
 
 def complain(message: str) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from barkspider.cli.progress import working
 from barkspider.cli.terminal import printable, say, say_json
 
 
@@ -28,7 +29,7 @@ def verify(
     from barkspider.engine.job import hold
 
     checked, kinds, problems = Checked(), Counter[str](), []
-    with hold(job):
+    with hold(job), working("checking", lambda: checked.files + checked.records + checked.rows):
         for problem in verify_job(job, checked):
             kinds[problem.kind] += 1
             if json_:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 
 def reasons(counts: dict[str, int]) -> str:
@@ -48,7 +49,29 @@ def exchanged(gauges: Mapping[str, int], pages: int) -> dict[str, str]:
     if pages and gauges["sent"]:
         told += f", {gauges['sent'] / pages:.2f} and {gauges['sent_bytes'] / pages:.0f} bytes a page"
     dropped = f"; {gauges['not_ours']:,} links of others were dropped" if gauges["not_ours"] else ""
-    return {"exchanged": told + dropped}
+    spared = f"; {gauges['not_sent']:,} replicated ones were not sent" if gauges.get("not_sent") else ""
+    return {"exchanged": told + dropped + spared}
+
+
+def divided(parallel: Mapping[str, Any] | None) -> dict[str, str]:
+    """The row about what dividing a crawl has lost, if several processes did.
+
+    >>> divided({"overlap": 0.0, "coverage": 0.8125, "coverage_is": "estimate", "backlog": [{"batches": 2, "urls": 30}]})
+    {'divided': 'overlap 0, coverage at most about 0.812; 2 batches and 30 URLs are on their way'}
+    >>> divided({"overlap": 0.0, "coverage": 1.0, "coverage_is": "exact", "backlog": []})
+    {'divided': 'overlap 0, coverage 1'}
+    >>> divided(None)
+    {}
+    """
+    if not parallel or parallel["overlap"] is None:
+        return {}
+    about = "at most about " if parallel["coverage_is"] == "estimate" else ""
+    told = f"overlap {parallel['overlap']:.3g}, coverage {about}{parallel['coverage']:.3g}"
+    batches, urls = (sum(pair[name] for pair in parallel["backlog"]) for name in ("batches", "urls"))
+    return {
+        "divided": told
+        + (f"; {batches:,} batches and {urls:,} URLs are on their way" if batches or urls else "")
+    }
 
 
 def loop_held(gauges: Mapping[str, int]) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from barkspider.core.settings import Settings
 
-_BESIDE = 36_000_000  # 25 MB that a crawl of a page takes, and what the allocator keeps of what was freed
+_BESIDE = 36_000_000  # 25 MB for a crawl of one page, and freed memory that the allocator does not give back
 _NAME = 1_200  # bytes of a host name that several caches remember: its domain, its keys, its key in the index
 _DNS_NAME = 700  # in our cache and in that of c-ares
 _DIGEST = 32
@@ -20,11 +22,13 @@ _M_ARENA_MAX, _ARENAS = -8, 2  # of malloc.h; one for the loop and one for all t
 
 
 def fit_memory(settings: Settings) -> Settings:
-    """Settings whose `memory` is what the parts of a crawl share out, and whose limits of what is remembered fit it.
+    """Settings with the `memory` that the parts of a crawl share out, and with limits that fit it.
 
     >>> fitted = fit_memory(Settings(memory=50_000_000))
     >>> fitted.memory, fitted.archive.table_memory, fitted.archive.recent_digests, fitted.dns.cache_size
     (14000000, 218750, 13671, 625)
+    >>> fitted.cookies.memory
+    875000
     >>> fit_memory(Settings()).archive == Settings().archive
     True
     """
@@ -32,6 +36,7 @@ def fit_memory(settings: Settings) -> Settings:
     return replace(
         settings,
         memory=memory,
+        cookies=replace(settings.cookies, memory=at_most(settings.cookies.memory, memory, 16)),
         dns=replace(settings.dns, cache_size=at_most(settings.dns.cache_size, memory, 32, _DNS_NAME)),
         archive=replace(
             settings.archive,
@@ -53,6 +58,18 @@ def share_arenas() -> None:
 def give_back() -> None:
     """Let the system have what is free, in a few milliseconds: what comes next needs memory of other sizes."""
     _ask_allocator("malloc_trim", 0)
+
+
+def begin_threads(pool: ThreadPoolExecutor, count: int) -> ThreadPoolExecutor:
+    """Have a pool begin its threads now: where memory has run out, one that begins ends before it can say so.
+
+    >>> begin_threads(ThreadPoolExecutor(2), 2).submit(int, "7").result()
+    7
+    """
+    together = threading.Barrier(count)
+    for begun in [pool.submit(together.wait) for _ in range(count)]:
+        begun.result()
+    return pool
 
 
 def _ask_allocator(name: str, *numbers: int) -> None:

@@ -5,6 +5,7 @@ it wants to be called again. Each instruction is answered by exactly one outcome
 
     ResolveHost ─► HostResolved      FetchRobots ─► RobotsFetched      FetchPage ─► PageFetched
     Seal ─► Sealed                   or, where another process has the turn at the server, Denied
+    Score ─► Scored
 
 `Rest` is the one instruction that nothing answers. `Seeds`, `Received`, `Granted` and `Ranked` are events that answer nothing.
 """
@@ -12,8 +13,8 @@ it wants to be called again. Each instruction is answered by exactly one outcome
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from barkspider.core.records import UrlRow
 
@@ -22,6 +23,18 @@ if TYPE_CHECKING:  # they load kernels, which whoever only counts does not need
     import numpy.typing as npt
 
     from barkspider.core.batch import UrlBatch
+
+
+TOO_MANY_REQUESTS, SERVER_ERROR = 429, 500  # a status of HTTP, and the first of those for errors of servers
+
+
+def is_temporary(status: int) -> bool:
+    """Whether a server answers that it does not answer now: 429 and 5xx say nothing of what was asked for.
+
+    >>> [is_temporary(status) for status in (0, 200, 404, 429, 503)]
+    [False, False, False, True, True]
+    """
+    return status >= SERVER_ERROR or status == TOO_MANY_REQUESTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,22 +70,38 @@ class FetchPage:
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """Let what was collected for another process be its batch of this number; see `frontier.exchange`."""
+    """Let what was collected for another process be its batch of this number; see `frontier.exchange`. `news` goes with
+    it: what depends on more than the journal, and so becomes a record of it (`frontier.budget.hearsay`)."""
 
     to: int
     number: int
+    news: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """A request to a server has ended, and nobody may send it another one for so many seconds."""
+    """A request to a server has ended, and nobody may send it another one for so many seconds; nor, if its key is given, a
+    host, for so many as well."""
 
     address: str
     seconds: float
+    host_key: int = 0
+    host_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Score:
+    """Let those who own these domains know how many supporters they have; see `frontier.standing`.
+
+    `in_force` says whether all go by supporters from now on, None if that stays as it is."""
+
+    keys: npt.NDArray[np.uint64]
+    supporters: npt.NDArray[np.uint32]
+    in_force: bool | None
 
 
 Request = ResolveHost | FetchRobots | FetchPage  # what the network is asked for
-Instruction = Request | Seal | Rest
+Instruction = Request | Seal | Rest | Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +123,7 @@ class RobotsFetched:
 
     `status` is 0 when there was no answer; `redirect` the target of a 3xx; `stale` and `seconds` as for a page;
     `max_age` is for how many seconds the answer wants to be kept, None when it does not say; `cookies` as for a page.
+    `links` are the sitemaps that it names, None where nobody reads them.
     """
 
     asked: FetchRobots
@@ -105,6 +135,11 @@ class RobotsFetched:
     max_age: float | None = None
     seconds: float = 0.0
     cookies: tuple[str, ...] = ()
+    links: UrlBatch | None = None
+
+    def with_links(self, links: UrlBatch) -> RobotsFetched:
+        """The same with the sitemaps that it names."""
+        return replace(self, links=links)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +193,12 @@ class PageFetched:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Nothing was sent: another process has the turn at this server, which may be free after so many seconds."""
+    """Nothing was sent: another process has the turn at this server, or `at_host`, which may be free after so many
+    seconds."""
 
     asked: FetchRobots | FetchPage
     wait: float
+    at_host: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +213,13 @@ class Sealed:
     """The place in the journal at which a batch ends: all that was found before is in it."""
 
     asked: Seal
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A part of what a ranking has found is to be known from here on."""
+
+    asked: Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +246,29 @@ class Ranked:
     counts: npt.NDArray[np.int64]
 
 
-Outcome = HostResolved | RobotsFetched | PageFetched | Denied | Seeds | Sealed | Received | Granted | Ranked
+Outcome = (
+    HostResolved
+    | RobotsFetched
+    | PageFetched
+    | Denied
+    | Seeds
+    | Sealed
+    | Received
+    | Granted
+    | Ranked
+    | Scored
+)
+
+
+class Decision(NamedTuple):
+    """One decision about a URL that is traced; see `frontier.decisions`. `until` is when it comes back, if that is known."""
+
+    time: float
+    decision: str
+    rule: str
+    key: int
+    url: bytes
+    until: float | None
 
 
 @dataclass(slots=True)
@@ -215,6 +281,9 @@ class Counters:
 
     A link that a full queue drops is not remembered as seen, so it counts again, in `discovered` and in
     `dropped`, each time it turns up.
+
+    `decided` counts how often URLs were put off, held back and dropped, by decision and rule, such as `put_off.retry`;
+    it is not part of the sum.
     """
 
     discovered: int = 0
@@ -227,6 +296,7 @@ class Counters:
     ahead: int = 0
     refused: dict[str, int] = field(default_factory=dict)
     failed: dict[str, int] = field(default_factory=dict)
+    decided: dict[str, int] = field(default_factory=dict)
 
     def balanced(self) -> bool:
         """Whether every URL is accounted for."""
@@ -297,6 +367,10 @@ class Frontier(Protocol):
         """Sizes of its queues by name, for people to watch."""
         ...
 
+    def queues(self) -> dict[str, int]:
+        """What waits, by the names of queues and stages, in the order in which URLs pass them."""
+        ...
+
     def traffic(self) -> dict[str, dict[str, Any]]:
         """What it moved on disk since the job began, for the planner: `drum` has the counters of its DRUMs by name, with
         the keys and bytes they hold; `beast` what its queues moved, and what budgets are like; `ranking` what rankings
@@ -305,6 +379,10 @@ class Frontier(Protocol):
 
     def notices(self) -> list[tuple[str, dict[str, Any]]]:
         """What a person would want to know and has not been told: names of events, with details."""
+        ...
+
+    def traced(self) -> list[Decision]:
+        """Take the decisions that were traced since the last call; see `Trace`."""
         ...
 
     def validate(self) -> None:

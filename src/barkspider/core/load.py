@@ -112,9 +112,12 @@ def _complete(values: Mapping[str, Any]) -> Settings:
     settings = replace(Settings(), values)
     if settings.budget.merge_redirects and settings.budget.reputation != "supporters":
         raise SettingsError("budget.merge_redirects works with budget.reputation = supporters only: set both")
+    if settings.order == "backlinks" and settings.frontier != "irlbot":
+        raise SettingsError("order = backlinks works with frontier = irlbot only: set both, or neither")
     return settings
 
 
+_PARTITIONS = ("domain", "site", "url", "hierarchical")
 # What may be another in a job that goes on: it shapes neither keys nor files.
 _CHANGEABLE = (
     "agent",
@@ -129,9 +132,13 @@ _CHANGEABLE = (
     "disk",
     "checkpoint",
     "parallel.batch",
+    "parallel.here",
     "parallel.interval",
     "parallel.outbox",
+    "parallel.lease",
     "parallel.watchdog",
+    "archive.keep_local",
+    "store",
 )
 
 
@@ -202,13 +209,17 @@ def reaching(settings: Settings) -> list[str]:
     return found
 
 
-def describe_settings() -> list[tuple[str, str, str]]:
-    """Name, default and meaning of every setting, for the documentation.
+def describe_settings(settings: Settings | None = None) -> list[tuple[str, str, str]]:
+    """Name, value and meaning of every setting, for people: of those in force, or of the defaults. What is secret is not
+    told.
 
     >>> describe_settings()[0][0]
     'frontier'
+    >>> own = load_settings(options=["network.proxy=http://me:hush@127.0.0.1:1/"])
+    >>> [value for name, value, _ in describe_settings(own) if name == "network.proxy"]
+    ['(not shown)']
     """
-    defaults = tomllib.loads(dump_settings(Settings()))
+    defaults = tomllib.loads(dump_settings(settings or Settings()))
     rows = []
     for name, (_, field) in _fields().items():
         value: Any = defaults
@@ -216,6 +227,8 @@ def describe_settings() -> list[tuple[str, str, str]]:
             value = value[part]
         text = tomli_w.dumps({"x": value}, multiline_strings=False).partition("=")[2]
         shown = " ".join(text.split()).replace("[ ", "[").replace(", ]", "]")
+        if field.metadata.get("secret") and value:
+            shown = "(not shown)"
         rows.append((name, shown, field.metadata["help"]))
     return rows
 
@@ -327,6 +340,11 @@ def _check(settings: Settings) -> Settings:
             parse_port_rule(rule)
     except SettingsError as error:
         raise SettingsError(f"network: {error}") from error
+    if settings.parallel.partition not in _PARTITIONS and ":" not in settings.parallel.partition:
+        raise SettingsError(
+            f"parallel.partition {settings.parallel.partition!r} is unknown: give {', '.join(_PARTITIONS)} or "
+            "package.module:function"
+        )
     for kind in settings.fetch.types:
         if not re.fullmatch(r"[!-~]+/[!-~]+", kind):
             raise SettingsError(f"fetch.types: {kind!r} is no media type; write text/html or text/*")

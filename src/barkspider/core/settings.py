@@ -71,6 +71,11 @@ class Scope:
     exclude_paths: tuple[str, ...] = _setting((), "As include_paths; exclusion wins")
     include_extensions: tuple[str, ...] = _setting((), "Such as html or pdf; a path without one is always in")
     exclude_extensions: tuple[str, ...] = _setting((), "Such as zip or mp4")
+    sitemaps: str = _setting(
+        "never",
+        "Whose sitemaps are read, as robots.txt names them: never, those of hosts of seeds, those of all hosts",
+        choices=("never", "seeds", "all"),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,6 +385,7 @@ class Page:
 
     max_parse: int = _size("8MB", "Bytes of a page that are read for links and text; the cut is recorded")
     forms: bool = _setting(False, "Take the action of forms that use GET for a link")
+    feeds: bool = _setting(True, "Take the items of RSS and Atom for links")
     requisites: bool = _setting(
         False,
         "Also fetch what a page needs to be shown (images, scripts, styles and what these need, fonts, media, frames), "
@@ -443,18 +449,44 @@ class Archive:
         low=100_000,
     )
     table_interval: float = _duration("1m", "Longest time that rows of a table wait in memory", low=0.01)
+    keep_local: bool = _setting(
+        True,
+        "Keep complete WARC files on this machine's disk when the store has them; without a store they stay",
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Parallel:
-    """Several processes that divide a crawl among them, by pay-level domain."""
+    """Several processes that divide a crawl among them (Parallel Crawlers, sections 2 and 3)."""
 
     processes: int = _setting(1, "Processes that divide the crawl", low=1, high=4096)
     part: int = _setting(0, "Which of them this is: set by `crawl --processes`", low=0, high=4095)
+    here: tuple[int, ...] = _setting(
+        (),
+        "Those that run on this machine, such as 0,1; none means all. `exchange` carries what others send",
+        low=0,
+    )
+    partition: str = _setting(
+        "domain",
+        "What a process has as a whole: a pay-level domain (domain), a host (site), nothing (url), the sites of a top-level "
+        "domain (hierarchical, with weights), or what your own package.module:function says",
+        harmless=("domain", "site", "url", "hierarchical"),
+    )
+    weights: str = _setting(
+        "",
+        "With hierarchical, how many pages top-level domains have: a file of lines such as `de 300`, and `* 9` for all others, "
+        "or the folder of an earlier crawl; read when the job is made",
+    )
     mode: str = _setting(
         "exchange",
-        "What becomes of links to pages of another process: they are sent to it (exchange) or dropped (firewall)",
-        choices=("exchange", "firewall"),
+        "What becomes of links to pages of another process: they are sent to it (exchange), dropped (firewall), held back until "
+        "own pages run out (cross-over), or followed as if they were its own (independent)",
+        choices=("exchange", "firewall", "cross-over", "independent"),
+    )
+    replicate: str = _setting(
+        "",
+        "URLs that all processes know from the beginning and never send: a file of URLs, or JOB:10000 for those to which most "
+        "pages of an earlier crawl link; read when the job is made",
     )
     batch: int = _setting(1_000, "Pages after which a process sends what it found for others", low=1)
     interval: float = _duration("10s", "Longest time that this waits to be sent", low=0.01)
@@ -462,9 +494,37 @@ class Parallel:
         "1GB",
         "Disk space for what others have not taken in yet; beyond it nothing is fetched until they have",
     )
+    lease: float = _duration(
+        "30s",
+        "On a cluster: a part that has had no word of the overseer for so long stops, and another takes its place",
+        low=1.0,
+    )
     watchdog: float = _duration(
         "5m", "A process that has work and does nothing for so long is started anew", low=1.0
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Where copies of a crawl are kept, so that it outlives its machine."""
+
+    url: str = _setting(
+        "",
+        "A folder, or any URL that fsspec knows, such as s3://bucket/crawl: every checkpoint is copied there",
+        harmless=("",),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Which decisions about URLs are kept in the table `decisions`: to find out why a URL is not fetched."""
+
+    sample: int = _setting(
+        0,
+        "One URL in so many whose decisions are kept (refused, failed, put off, held back, dropped): 1 takes all, 0 none",
+        low=0,
+    )
+    most: int = _setting(1_000_000, "Most decisions that one run keeps, some 30 bytes each", low=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -479,6 +539,12 @@ class Settings:
         "irlbot",
         "What orders the crawl: irlbot (URLs on disk, budgets by reputation) or sydney (limited memory)",
         choices=("irlbot", "sydney"),
+    )
+    order: str = _setting(
+        "budget",
+        "With irlbot, which of the URLs that may be fetched comes first: by the budgets of their domains (budget), or the one to "
+        "which most links were found so far (backlinks)",
+        choices=("budget", "backlinks"),
     )
     seed: int = _setting(
         0,
@@ -516,3 +582,5 @@ class Settings:
     page: Page = field(default_factory=Page)
     archive: Archive = field(default_factory=Archive)
     parallel: Parallel = field(default_factory=Parallel)
+    store: Store = field(default_factory=Store)
+    trace: Trace = field(default_factory=Trace)

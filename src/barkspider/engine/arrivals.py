@@ -1,9 +1,9 @@
 """What has arrived and waits to be read: turns go round by domain, by the time that each takes.
 
-One loop reads everything. In the order of arrival, sites whose pages take long to read, such as those that make a megabyte
-of links, would be waited for by all others at every page. So it is fair queueing, as in routers (WF2Q+, Bennett and Zhang 1997, of
-equal weights): who would be done first if all read at the same time, each at an equal share of the loop, is read first. Nobody
-saves up for later what he did not use.
+One loop reads everything. If pages were read in the order of arrival, all sites would wait for those whose pages take long
+to read, such as pages with a megabyte of links. So this is fair queueing, as in routers (WF2Q+, Bennett and Zhang 1997, with
+equal weights): imagine that all domains are read at the same time, each with an equal share of the loop. The one that would
+be done first is read first. A share that a domain does not use is not saved for later.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from barkspider.core.events import FetchPage
 from barkspider.engine.harvest import Reaped
 from barkspider.engine.work import Arrival
 
-_NOBODY, _THREADS = 0, -1  # whose what comes from ourselves is, such as seeds, and what threads have read
-_MANY = 4096  # domains that were read lately; those that others have caught up with are then forgotten
+_NOBODY, _THREADS = 0, -1  # the domains of seeds and other things of our own, and of what threads have read
+_MANY = 1024  # domains that were read lately; those that others have caught up with are then forgotten
 
 
 class Arrivals:
@@ -26,7 +26,7 @@ class Arrivals:
     def __init__(self) -> None:
         self._waiting: dict[int, deque[Arrival | Reaped]] = {}
         self._read = deque[Arrival]()  # what a thread has read takes most memory: it waits for nothing
-        # Domains of which something waits, by the share at which that would be done; equals in their order.
+        # Domains with something that waits, by the share at which it would be done; in order of arrival if equal.
         self._turns: list[tuple[float, int, int]] = []
         self._numbers = count()
         self._now = 0.0  # the share of everybody, in seconds

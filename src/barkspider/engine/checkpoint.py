@@ -27,7 +27,8 @@ class Progress:
     """What the engine itself puts into a checkpoint.
 
     `format` is that of the job, `sequence` the last record of the journal that has been applied; `seconds` is how long
-    the crawl has run, `extended` what was added to its scope, `tally` what was counted.
+    the crawl has run, `extended` what was added to its scope, `tally` what was counted. `inherited` are pages that count here
+    and lie in archives of parts that there were before the crawl was divided anew.
     """
 
     format: int = FORMAT
@@ -35,6 +36,7 @@ class Progress:
     seconds: float = 0.0
     extended: list[str] = field(default_factory=list)
     tally: Mapping[str, Any] = field(default_factory=dict)
+    inherited: int = 0
 
     @classmethod
     def read(cls, state: Mapping[str, Any] | None) -> Progress:
@@ -50,6 +52,7 @@ class Progress:
                 seconds=float(state["seconds"]),
                 extended=[str(url) for url in state["extended"]],
                 tally=dict(state["tally"]),
+                inherited=int(state.get("inherited", 0)),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise StorageError(f"the checkpoint is damaged: {error!r}") from error

@@ -19,19 +19,21 @@ from functools import partial
 from typing import NamedTuple
 
 from barkspider.archive.records import digest
+from barkspider.core.allotment import begin_threads
 from barkspider.core.settings import Settings
 from barkspider.fetch import Response
 from barkspider.page import Bounds, Hrefs, Page, PageReader, sniff
-from barkspider.url import Keys
+from barkspider.page.listings import Listing, read_listing
+from barkspider.url import KeyMaker
 
 # Bytes, unpacked: more are read in the thread. Markup of this size takes 25 ms at worst, links aside.
 LARGE = 1 << 19
 _HTML = frozenset(("text/html", "application/xhtml+xml"))
 # What waits for threads, as received, before no further page is asked for; a thread reads that in a second or two.
 _MOST_WAITING = 32_000_000
-# Bytes, as received, of a page of some 100 KB: for smaller ones the loop has no less to do.
+# Bytes, as received, of a page of some 100 KB. A thread for a smaller one saves the loop nothing.
 _WORTH_A_THREAD = 32_000
-_MOST_THREADS = 3  # what needs the GIL leaves no work for more
+_MOST_THREADS = 3  # more threads would only wait for the GIL
 _AHEAD = 16  # answers that a thread has before it: it must not run dry while the loop reads a harvest
 
 
@@ -53,7 +55,8 @@ class Contents:
     def __init__(self, settings: Settings) -> None:
         self._settings, self._here = settings, _ContentReader(settings)
         self._spare = min(len(os.sched_getaffinity(0)) - 1, _MOST_THREADS)  # cores beside the loop's
-        self._threads = ThreadPoolExecutor(max(self._spare, 1), "pages", self._begin_thread)
+        threads = max(self._spare, 1)
+        self._threads = begin_threads(ThreadPoolExecutor(threads, "pages"), threads)
         self._own = threading.local()  # a reader for each thread
         self._loop = asyncio.get_running_loop()
         self._waiting = self._handed = 0  # bytes, as received, and answers that threads have not read
@@ -82,17 +85,18 @@ class Contents:
         """Read nothing more."""
         self._threads.shutdown(cancel_futures=True)
 
-    def _begin_thread(self) -> None:
-        self._own.reader = _ContentReader(self._settings)
-
     def _read_in_thread(self, response: Response, done: Callable[[Content | Exception], None]) -> None:
-        reader: _ContentReader = self._own.reader
+        exchange = response.exchange
         try:
-            found: Content | Exception = reader.read(response)
+            if not hasattr(self._own, "reader"):
+                self._own.reader = _ContentReader(self._settings)
+            found: Content | Exception = self._own.reader.read(response)
+            # The archive wants these, and half of its time goes into them.
+            exchange.digests = digest(exchange.payload), digest(exchange.head, exchange.payload)
         except Exception as error:
             found = error
         response.pack()
-        self._loop.call_soon_threadsafe(self._was_read, len(response.exchange.payload), found, done)
+        self._loop.call_soon_threadsafe(self._was_read, len(exchange.payload), found, done)
 
     def _was_read(
         self, size: int, found: Content | Exception, done: Callable[[Content | Exception], None]
@@ -112,7 +116,7 @@ class _ContentReader:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._keys = Keys(settings.seed)
+        self._keys = KeyMaker(settings.seed)
         bounds = Bounds(settings.limits.page_links, settings.url.max_length)
         self._pages = PageReader(settings.page, settings.agent.name, bounds)
 
@@ -143,6 +147,8 @@ class _ContentReader:
             text = partial(pages.text, body, content_type)
         elif media_type == "text/css" and settings.page.requisites:
             page = pages.read_style(body, content_type, response.url)
+        elif (listing := self._listing(media_type, body)) is not None:
+            page = pages.list_of(listing, response.url)
         else:
             page = Page(Hrefs(), response.url, "")
         key = self._keys.of(body) if settings.limits.site_duplicates else 0
@@ -150,3 +156,11 @@ class _ContentReader:
         if decoded and body:
             sha1 = b"" if body is exchange.payload else digest(body)
         return Content(media_type, page, decoded, sha1, key, text)
+
+    def _listing(self, media_type: str, body: bytes) -> Listing | None:
+        """The sitemap or the feed that a body is, if such are read."""
+        page, sitemaps = self._settings.page, self._settings.scope.sitemaps != "never"
+        listing = read_listing(media_type, body, page.max_parse) if sitemaps or page.feeds else None
+        if listing is None or not (sitemaps if listing.is_sitemap else page.feeds):
+            return None
+        return listing

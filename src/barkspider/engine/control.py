@@ -26,7 +26,10 @@ from typing import Any
 from barkspider.core.errors import BarkspiderError, JobError
 from barkspider.engine.folder import SOCKET
 
-COMMANDS = ("status", "pause", "go_on", "stop", "add", "write_tables", "grant", "end")
+COMMANDS = (
+    *("status", "pause", "go_on", "stop", "add", "checkpoint", "change", "block", "host", "history"),
+    *("write_tables", "grant", "end"),
+)
 LONGEST = 1 << 20  # bytes of a line: thousands of URLs
 _CLIENTS = 16  # at once: people and their scripts
 _TIMEOUT = 10.0  # seconds for a line and for its answer: a merge may hold up the loop for some of them

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from barkspider.core.events import FetchRobots, PageFetched, Prepared, RobotsFetched
+from barkspider.core.events import FetchRobots, PageFetched, Prepared, Received, RobotsFetched
 from barkspider.engine.harvest import Harvest
 from barkspider.fetch import CookieJar
+from barkspider.frontier.exchange import batch_name, cookies_of
 from barkspider.storage.env import Env
 from barkspider.storage.store.snapshot import Snapshot
 from barkspider.url import split
@@ -20,9 +21,11 @@ class KeptCookies:
 
     name = _NAME
 
-    def __init__(self, env: Env, folder: Path, jar: CookieJar, state: dict[str, Any] | None) -> None:
-        """Fills the jar from the last checkpoint."""
-        self._jar = jar
+    def __init__(
+        self, env: Env, folder: Path, jar: CookieJar, state: dict[str, Any] | None, inbox: Path | None = None
+    ) -> None:
+        """Fills the jar from the last checkpoint. `inbox` is where batches of other processes arrive."""
+        self._env, self._jar, self._inbox = env, jar, inbox
         self._snapshot = Snapshot(env, folder, _NAME, state)
         if state is not None:
             jar.load(self._snapshot.read()[1][_SITES])
@@ -30,10 +33,18 @@ class KeptCookies:
     def replay(self, harvest: Harvest) -> None:
         """Take the cookies of an earlier run."""
         for outcome in harvest.outcomes:
+            if isinstance(outcome, Received):
+                self.receive(outcome, harvest.time)
             if isinstance(outcome, (PageFetched, RobotsFetched)) and outcome.cookies:
                 asked = outcome.asked
                 url = asked.url if isinstance(asked, FetchRobots) else asked.row.url.decode()
                 self._jar.take(split(url), outcome.cookies, harvest.time)
+
+    def receive(self, batch: Received, now: float) -> None:
+        """Take the cookies of redirects that another process sends us after: each counts for whoever set it."""
+        assert self._inbox is not None
+        for url, values in cookies_of(self._env, self._inbox / batch_name(batch.sender, batch.number)):
+            self._jar.take(split(url), values, now)
 
     def prepare(self) -> Prepared:
         """See `core.events.Structure`."""

@@ -14,8 +14,8 @@ from typing import Any
 from barkspider.core.credentials import OURS
 from barkspider.core.settings import Settings
 from barkspider.fetch import REDIRECTS, Fetcher, Resolution, Response
-from barkspider.frontier.robots.rules import MOST_REDIRECTS, is_unreachable
-from barkspider.url import ALLOW_ALL, DISALLOW_ALL, RobotsRules, landing, origin, split
+from barkspider.frontier.robots.rules import MOST_REDIRECTS, ROBOTS, UNREACHABLE, refusal_of, rules_of
+from barkspider.url import DISALLOW_ALL, landing, origin, split
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +114,10 @@ async def _robots(fetcher: Fetcher, url: str, address: str, settings: Settings) 
         if found is None or not found.addresses:
             break
         where, address = target, found.addresses[0]
-    status = response.exchange.status
-    if 200 <= status < 300:
-        rules = RobotsRules.parse(response.body, settings.agent.name, origin(url))
-    else:
-        rules = DISALLOW_ALL if is_unreachable(status) else ALLOW_ALL
-    refusal = "" if rules.allows(split(url).target) else "robots"
-    if is_unreachable(status):
-        refusal = "robots_unreachable"
-    elif (rules.crawl_delay or 0.0) > settings.politeness.max_crawl_delay:
-        refusal = "crawl_delay"
     exchange = response.exchange
+    given = rules_of(exchange.status, response.body, settings.agent.name, origin(url))
+    rules, name = (DISALLOW_ALL, UNREACHABLE) if given is None else (given, ROBOTS)
+    refusal = refusal_of(url, rules, name, rules.crawl_delay or 0.0, settings.politeness.max_crawl_delay)
     return RobotsVerdict(
         where, exchange.outcome, exchange.detail, not refusal, refusal, rules.crawl_delay, rules.sitemaps
     )

@@ -15,6 +15,9 @@ from barkspider.core.errors import JobError
 SETTINGS, SOCKET, LOG = "settings.toml", "control.sock", "log.jsonl"
 DIVISION = "job.toml"  # in a job of several processes: how these divide it
 _PART = re.compile(r"part-\d{4}", re.ASCII)
+# The parts of a job that was divided anew, and their mail, lie in a folder of their own; those of before stay where they are.
+_GENERATION = re.compile(r"generation-\d{4}", re.ASCII)
+_SOCKET = re.compile(rf"(generation-\d{{4}}/)?(part-\d{{4}}/)?{re.escape(SOCKET)}", re.ASCII)
 _LINE = 1 << 20  # bytes of an event; the largest has statistics, a few kilobytes
 
 
@@ -26,8 +29,8 @@ def check_job(path: Path, *, part: bool = False) -> None:
     """
     if not (path / SETTINGS).is_file():
         raise JobError(f"{path} is not the folder of a crawl; name one that `barkspider crawl` made")
-    if is_part(path) and not part and (path.parent / DIVISION).is_file():
-        raise JobError(f"{path} is one part of a crawl; name {path.parent}, which is all of it")
+    if not part and (whole := whole_of(path)) != path:
+        raise JobError(f"{path} is one part of a crawl; name {whole}, which is all of it")
     _check_parts(path)
     folders = [str(path)]
     while folders:
@@ -50,20 +53,54 @@ def read_division(job: Path) -> dict[str, Any]:
         about = tomllib.loads((job / DIVISION).read_text("utf-8"))
         if not isinstance(about["processes"], int):
             raise ValueError("processes is no number")
-    except (OSError, ValueError, KeyError) as error:
+        if not isinstance(about.get("generation", 0), int):
+            raise ValueError("generation is no number")
+        for earlier in about.get("earlier", []):
+            if not all(
+                place == "." or is_generation(place) or is_part(Path(place)) for place in earlier.split("/")
+            ):
+                raise ValueError(f"{earlier!r} is no folder of a part")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise JobError(f"{job / DIVISION} is damaged ({error}): put back the one that was there") from error
     return about
 
 
+def parts_in(job: Path, about: dict[str, Any]) -> Path:
+    """The folder in which the parts of a job lie, by what its job.toml says.
+
+    >>> parts_in(Path("jobs/web"), {}), parts_in(Path("jobs/web"), {"generation": 2})
+    (PosixPath('jobs/web'), PosixPath('jobs/web/generation-0002'))
+    """
+    number = about.get("generation", 0)
+    return job / f"generation-{number:04d}" if number else job
+
+
 def _check_parts(job: Path) -> None:
-    parts = [path for path in job.iterdir() if is_part(path) and path.is_dir()]
     if not (job / DIVISION).is_file():
-        if parts:
+        if any(is_part(path) and path.is_dir() for path in job.iterdir()):
             raise JobError(f"{job / DIVISION} is missing, though there are parts of a crawl: put it back")
         return
-    wanted = read_division(job)["processes"]
-    if len(parts) != wanted:
-        raise JobError(f"{job} has {len(parts)} parts of {wanted}: put back those that are missing")
+    about = read_division(job)
+    wanted, there = about["processes"], len(part_folders(job))
+    if not there and any(job.glob("at-*")):
+        raise JobError(
+            f"{job} is crawled on a cluster: add --ray ADDRESS to speak to it, or bring it back from its store with "
+            "`barkspider restore`"
+        )
+    if there != wanted:
+        raise JobError(f"{job} has {there} parts of {wanted}: put back those that are missing")
+    for earlier in about.get("earlier", []):
+        if not (job / earlier / SETTINGS).is_file():
+            raise JobError(f"{job / earlier} is missing, with pages that were fetched before: put it back")
+
+
+def is_generation(name: str) -> bool:
+    """Whether a folder of this name has the parts of a crawl that was divided anew.
+
+    >>> is_generation("generation-0002"), is_generation("part-0002")
+    (True, False)
+    """
+    return _GENERATION.fullmatch(name) is not None
 
 
 def is_part(path: Path) -> bool:
@@ -83,7 +120,43 @@ def part_folders(job: Path) -> list[Path]:
     """
     if not (job / DIVISION).is_file():
         return [job]
-    return sorted(path for path in job.iterdir() if is_part(path) and path.is_dir())
+    folder = parts_in(job, read_division(job))
+    return (
+        sorted(path for path in folder.iterdir() if is_part(path) and path.is_dir())
+        if folder.is_dir()
+        else []
+    )
+
+
+def archive_folders(job: Path) -> list[Path]:
+    """The folders of all parts that have archived something, those included that there were before the crawl was divided
+    anew; they come first.
+
+    >>> archive_folders(Path("jobs/example"))
+    [PosixPath('jobs/example')]
+    """
+    return [*earlier_folders(job), *part_folders(job)]
+
+
+def earlier_folders(folder: Path) -> list[Path]:
+    """The folders of parts, the oldest first, that there were before a crawl was divided anew, by that of the job or of a
+    part."""
+    whole = whole_of(folder)
+    if not (whole / DIVISION).is_file():
+        return []
+    return [whole / earlier for earlier in read_division(whole).get("earlier", [])]
+
+
+def whole_of(folder: Path) -> Path:
+    """The job that a folder is a part of, or the folder itself.
+
+    >>> whole_of(Path("jobs/web"))
+    PosixPath('jobs/web')
+    """
+    for whole in (folder.parent, folder.parent.parent):
+        if is_part(folder) and (whole / DIVISION).is_file():
+            return whole
+    return folder
 
 
 def events(path: Path) -> Iterator[dict[str, Any]]:
@@ -108,6 +181,5 @@ def _check_other(job: Path, entry: os.DirEntry[str]) -> None:
         raise JobError(
             f"{entry.path} is a link, which may lead anywhere: put what it stands for in its place, if you trust it"
         )
-    place = Path(entry.path).relative_to(job).parts
-    if place[-1] != SOCKET or len(place) > 2 or not all(map(_PART.fullmatch, place[:-1])):
+    if not _SOCKET.fullmatch(str(Path(entry.path).relative_to(job))):
         raise JobError(f"{entry.path} is neither a file nor a folder; a job has none such: remove it")

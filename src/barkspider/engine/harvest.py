@@ -20,11 +20,11 @@ from barkspider.archive import Note, batches_of, decode_batch, encode_batch
 from barkspider.archive.notes import LINKING, located, schema_of
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.events import Outcome, PageFetched
+from barkspider.core.events import Outcome, PageFetched, RobotsFetched
 from barkspider.engine.links import LinkMaker, Links
 from barkspider.engine.outcomes import SCHEMA, as_rows, from_rows, is_kept
 
-Places = Mapping[str, tuple[str, int]]  # how far each series of WARC files went: name of a file, bytes
+WarcEnds = Mapping[str, tuple[str, int]]  # how far each series of WARC files went: name of a file, bytes
 
 _MAGIC, _VERSION = b"HARV", 2
 _HEAD = struct.Struct("<4sII")  # magic, version, length of the JSON that follows
@@ -34,7 +34,7 @@ _OUTCOMES, _LINKS, _TABLE = "outcomes", "links", "table "
 class Reaped(NamedTuple):
     """What one answer brought: an outcome, the links of its page, what is to be said of it in tables.
 
-    `links` is None when there is no page, or its links do not count. `keep` archives the exchange, if that is still to be
+    `links` is None when there is no page, or its links do not count; a robots.txt may name sitemaps. `keep` archives the exchange, if that is still to be
     done, and gives further notes: all answers of a harvest are read first and then archived, because the processor does the
     same thing many times in a row in two thirds of the time.
     """
@@ -53,7 +53,7 @@ class Reaped(NamedTuple):
 class Harvest:
     """Outcomes in the order of their arrival, whose links are slices of `links`, and what goes with them.
 
-    `time` is the frontier's; `batches` are rows of tables (`archive.notes`); `places` is where the archive's files ended
+    `time` is the frontier's; `batches` are rows of tables (`archive.notes`); `warc_ends` is where the archive's files ended
     and `tally` what the engine had counted when all of it had come in.
     """
 
@@ -61,12 +61,17 @@ class Harvest:
     outcomes: Sequence[Outcome]
     links: UrlBatch = NO_URLS
     batches: Mapping[str, pa.RecordBatch] = field(default_factory=dict)
-    places: Places = field(default_factory=dict)
+    warc_ends: WarcEnds = field(default_factory=dict)
     tally: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, time: float, reaped: Sequence[Reaped], links: LinkMaker, places: Places, tally: Mapping[str, Any]
+        cls,
+        time: float,
+        reaped: Sequence[Reaped],
+        links: LinkMaker,
+        warc_ends: WarcEnds,
+        tally: Mapping[str, Any],
     ) -> Harvest:
         """Bind together what came in."""
         batch = links.batch([part for each in reaped for part in each.links or ()])
@@ -76,14 +81,14 @@ class Harvest:
         for outcome, parts, said, _ in reaped:
             count = 0
             if parts is not None:
-                assert isinstance(outcome, PageFetched)
+                assert isinstance(outcome, PageFetched | RobotsFetched)
                 for part in parts:
                     count += len(part.urls)
                 outcome = outcome.with_links(batch.slice(place, place + count))
             outcomes.append(outcome)
             notes += (located(note, place, count) if note.table == LINKING else note for note in said)
             place += count
-        return cls(time, outcomes, batch, batches_of(notes), places, tally)
+        return cls(time, outcomes, batch, batches_of(notes), warc_ends, tally)
 
     @property
     def is_news(self) -> bool:
@@ -94,7 +99,7 @@ class Harvest:
         """A record; `decode` reads it back, without the outcomes that need not be kept."""
         parts = {_OUTCOMES: encode_batch(as_rows(self.outcomes)), _LINKS: self.links.encode()}
         parts |= {_TABLE + name: encode_batch(batch) for name, batch in self.batches.items()}
-        head = {"time": self.time, "places": self.places, "tally": self.tally}
+        head = {"time": self.time, "places": self.warc_ends, "tally": self.tally}
         sizes = {name: len(part) for name, part in parts.items()}
         text = json.dumps(head | {"parts": sizes}, separators=(",", ":")).encode()
         return b"".join((_HEAD.pack(_MAGIC, _VERSION, len(text)), text, *parts.values()))
@@ -114,7 +119,7 @@ class Harvest:
             outcomes = from_rows(decode_batch(parts.pop(_OUTCOMES), SCHEMA), links)
             tables = {name.removeprefix(_TABLE): part for name, part in parts.items()}
             batches = {name: decode_batch(part, schema_of(name)) for name, part in tables.items()}
-            return cls(float(head["time"]), outcomes, links, batches, _places(head), head["tally"])
+            return cls(float(head["time"]), outcomes, links, batches, _warc_ends(head), head["tally"])
         except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
             raise StorageError(f"a record of the journal cannot be read: {error!r}") from error
 
@@ -124,9 +129,9 @@ def is_harvest(record: bytes) -> bool:
     return record.startswith(_MAGIC)
 
 
-def places_of(record: bytes) -> Places:
+def warc_ends_of(record: bytes) -> WarcEnds:
     """Where the archive's files ended when a harvest had come in."""
-    return _places(_read_head(record)[0])
+    return _warc_ends(_read_head(record)[0])
 
 
 def _read_head(record: bytes) -> tuple[dict[str, Any], int]:
@@ -145,5 +150,5 @@ def _read_head(record: bytes) -> tuple[dict[str, Any], int]:
     return head, _HEAD.size + length
 
 
-def _places(head: dict[str, Any]) -> Places:
+def _warc_ends(head: dict[str, Any]) -> WarcEnds:
     return {series: (str(name), int(size)) for series, (name, size) in head["places"].items()}

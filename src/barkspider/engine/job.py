@@ -13,7 +13,7 @@ from barkspider.core.errors import JobError, StorageError
 from barkspider.core.load import replace
 from barkspider.core.settings import Settings
 from barkspider.engine.checkpoint import check_format
-from barkspider.engine.folder import LOG, SETTINGS, check_job, is_part
+from barkspider.engine.folder import DIVISION, LOG, SETTINGS, check_job, is_part, read_division
 from barkspider.engine.preflight import check_settings
 from barkspider.engine.trust import take_settings, write_settings
 from barkspider.storage.calls import FolderLock
@@ -50,9 +50,11 @@ class Job:
     ) -> None:
         self.path, self.settings, self.env, self._lock = path, settings, env, lock
         self.resumed = resumed
+        self.incarnation = ""  # as whom its copies are made, if somebody has claimed them for this process
         self._log = env.append(path / LOG)
         self.archive = path / "archive"
-        if settings.parallel.processes == 1 or is_part(path):  # of several processes each part has its own
+        is_divided = settings.parallel.processes > 1 or (path / DIVISION).is_file()
+        if not is_divided or is_part(path):  # of several processes each part has its own
             env.make_folder(self.archive)  # a job may have been killed before it had one
 
     @classmethod
@@ -95,6 +97,10 @@ class Job:
         lock = _locked(path, env)
         try:
             settings, changed = take_settings(env, path, options, trust)
+            if (path / DIVISION).is_file():  # which is replaced first when a job is divided anew
+                processes = read_division(path)["processes"]
+                changed = changed or processes != settings.parallel.processes
+                settings = replace(settings, {"parallel.processes": processes})
             check_format(env, path)
             if changed:
                 check_settings(settings)

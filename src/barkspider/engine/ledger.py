@@ -17,7 +17,7 @@ from typing import Any
 from barkspider.archive import Recovered, count_kept, recover
 from barkspider.core.events import Prepared, Structure
 from barkspider.engine.checkpoint import JOURNAL, Progress
-from barkspider.engine.harvest import Harvest, places_of
+from barkspider.engine.harvest import Harvest, warc_ends_of
 from barkspider.storage.env import Env
 from barkspider.storage.store.journal import Journal
 from barkspider.storage.store.manifest import Store
@@ -58,7 +58,7 @@ class Ledger:
     def recover(self, archive: Path) -> Recovered:
         """Bring the archive to the last record whose bytes it has; records behind that one are taken back."""
         kept, applied = self._store.state("kept"), self.progress.sequence
-        ends = [places_of(record) for _, record in self._read_anew().tail()]
+        ends = [warc_ends_of(record) for _, record in self._read_anew().tail()]
         whole = count_kept(self._env, archive, kept, ends)
         if whole < len(ends):
             journal = self._read_anew()
@@ -67,8 +67,8 @@ class Ledger:
                     journal.cut()
                     break
         last: dict[str, tuple[str, int]] = {}
-        for places in ends[:whole]:
-            last |= places
+        for warc_ends in ends[:whole]:
+            last |= warc_ends
         return recover(self._env, archive, kept, last or None)
 
     def harvests(self) -> Iterator[Harvest]:
@@ -109,7 +109,11 @@ class Ledger:
         """
         last = self._journal.last
         self.progress = Progress(
-            sequence=last, seconds=round(seconds, 3), extended=list(extended), tally=self.tally
+            sequence=last,
+            seconds=round(seconds, 3),
+            extended=list(extended),
+            tally=self.tally,
+            inherited=self.progress.inherited,
         )
         sync, write = self._journal.turn(), self._store.prepare()
 

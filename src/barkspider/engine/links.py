@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from url import URL
 
 from barkspider.core.allotment import names
 from barkspider.core.batch import WIDTH, UrlBatch
 from barkspider.core.errors import UrlError
 from barkspider.core.events import FetchRobots
 from barkspider.core.records import Flag, UrlRow, pack_row
-from barkspider.core.settings import Settings
+from barkspider.core.settings import Scope, Settings
 from barkspider.core.texts import Bytes, Texts
 from barkspider.page import Hrefs
 from barkspider.page.classify import top_level
-from barkspider.url import Domains, Keys, Normaliser, ScopeRules, landing, parse, split
-from barkspider.url.origins import Origins
-from barkspider.url.resolve import UNUSUAL, Resolver
+from barkspider.url import Domains, KeyMaker, Normaliser, ScopeRules, landing, parse, split
+from barkspider.url.normalise import most_work
+from barkspider.url.origins import OriginNumbers
+from barkspider.url.resolve import REASONS, REFUSED, UNUSUAL, LinkResolver, Resolved
 from barkspider.url.rows import pack_rows
 
 # Style sheets that import others, frames in frames: more than people nest, and less than a trap would.
@@ -32,10 +35,11 @@ _NESTED = 5
 _REQUISITE = int(Flag.REQUISITE)
 _ASKED_FOR = int(Flag.SEED) | _REQUISITE
 # Why a link is not in scope, by number; 0 says that it is.
-_REASONS = ("", "scheme", "port", "host", "domain", "scope", "path", "extension", "depth")
+_REASONS = (*REASONS, "port", "host", "domain", "scope", "path", "extension", "depth")
 _NUMBERS: dict[str | None, int] = {None: 0} | {reason: number for number, reason in enumerate(_REASONS)}
 _TOO_DEEP, _NO_DEPTH = _NUMBERS["depth"], 1 << 40
 _ANY_BYTES = 1 << 62
+_Places: TypeAlias = "npt.NDArray[np.int64]"  # see `url.resolve.Resolved.found`
 
 
 class Links(NamedTuple):
@@ -73,21 +77,29 @@ class LinkMaker:
         self._wall = wall
         domains = self._domains = Domains(settings.url.private_suffixes, names(settings.memory))
         self._normalise = Normaliser(settings.url, domains)
-        self._keys, self._seed = Keys(settings.seed), np.uint64(settings.seed)
-        self._most_bytes = settings.limits.page_link_bytes
+        self._keys, self._seed = KeyMaker(settings.seed), np.uint64(settings.seed)
+        self._most_bytes, self._longest = settings.limits.page_link_bytes, settings.url.max_length
         self._from_site = settings.scope.depth_from == "site"
         self._seeds = [self._normalise(seed) for seed in seeds]
         self._scope = ScopeRules(settings.scope, domains, self._seeds)
         self.refused = Counter[str]() if refused is None else refused
         self.extended: list[str] = []  # what redirects of seeds and seeds given later added to the scope
         self._wanted = top_level(settings.page.keep_tlds)
-        self._resolver = Resolver(settings.url, settings.seed, self._most_bytes)
+        self._sitemaps = settings.scope.sitemaps
+        self._seed_hosts = self.seed_hosts() if self._sitemaps == "seeds" else set()
+        self._resolver = LinkResolver(settings.url, settings.seed, self._most_bytes)
         self._at_once = settings.limits.page_links + 1  # with the page's own
-        self._origins = Origins(self._place, names(settings.memory), self._at_once, settings.seed)
+        self._origins = OriginNumbers(
+            self._origin_facts, names(settings.memory), self._at_once, settings.seed
+        )
 
     def seeds(self) -> UrlBatch:
         """The seeds, but those that are excluded."""
         return self._in_scope(self._seeds, _Kind(0, 0, int(Flag.SEED))).urls
+
+    def known(self, urls: Sequence[str]) -> UrlBatch:
+        """Canonical URLs that are known from elsewhere, as far as they are in scope: neither seeds nor anybody's links."""
+        return self._in_scope(urls, _Kind(0, 0, 0)).urls
 
     def seed_hosts(self) -> set[int]:
         """The keys of the hosts of all seeds."""
@@ -96,8 +108,10 @@ class LinkMaker:
     def more_seeds(self, seeds: Sequence[str], again: Collection[str] = ()) -> UrlBatch:
         """Further seeds, which extend the scope; those in `again` are fetched though they are known."""
         urls = {seed: self._normalise(seed) for seed in seeds}
+        self.extend(*urls.values())
         for url in urls.values():
-            self.extend(url)
+            if self._sitemaps == "seeds":
+                self._seed_hosts.add(self._keys.of(split(url).host))
         new = [url for seed, url in urls.items() if seed not in again]
         known = [url for seed, url in urls.items() if seed in again]
         twice = int(Flag.SEED | Flag.AGAIN)
@@ -114,7 +128,7 @@ class LinkMaker:
         They were in scope once, and that is not asked again; nor who links to them, since they were kept.
         """
         urls = pages["url"].to_pylist()
-        known = {origin: self._place(origin) for origin in {url[: url.find("/", 8)] for url in urls}}
+        known = {origin: self._origin_facts(origin) for origin in {url[: url.find("/", 8)] for url in urls}}
         places = [known[url[: url.find("/", 8)]] for url in urls]
         return UrlBatch.of(
             [url.encode() for url in urls],
@@ -166,29 +180,79 @@ class LinkMaker:
         resolved = self._resolver.resolve(hrefs.lines, hrefs.targets, str(root), self._origins)
         if resolved is None:
             return None
-        refused = {"scheme": resolved.schemes, "too_long": resolved.too_long}
-        urls, found, used = resolved.urls, resolved.found, resolved.used
+        urls, found = resolved.urls[: resolved.used], resolved.found
         if resolved.unusual:
-            rows = np.flatnonzero(found[:, 0] == UNUSUAL)
-            texts, places = list[str](), list[tuple[int, int, int, int]]()
-            for start, end, times in hrefs.targets[rows].tolist():
-                try:
-                    url = self._normalise(hrefs.lines[start:end].decode(), root)
-                except UrlError as error:
-                    refused[error.reason] = refused.get(error.reason, 0) + times
-                    places.append((UNUSUAL, 0, 0, 0))
-                else:
-                    texts.append(url)
-                    places.append((used, used + len(url), self._number(url), 0))
-                    used += len(url)
-            found[rows] = places
-            urls = np.concatenate((urls[: resolved.used], np.frombuffer("".join(texts).encode(), np.uint8)))
-        links = self._pack(urls[:used], found, kind, most=self._most_bytes)
-        if links is not None:
-            for reason, times in refused.items():
-                if times:
-                    self.refused[reason] += times
-        return links
+            urls, found = self._resolve_unusual(resolved, hrefs, root)
+        links, whole = self._pack(urls, found, kind, self._most_bytes)
+        return links._replace(cut=not whole or len(found) < len(hrefs.targets))
+
+    def _resolve_unusual(self, resolved: Resolved, hrefs: Hrefs, root: URL) -> tuple[Bytes, _Places]:
+        """What was resolved, with the links that take a parser: up to the one for which that was too much work."""
+        found, used, work = resolved.found, resolved.used, 0
+        rows = np.flatnonzero(found[:, 0] == UNUSUAL)
+        texts, places = list[str](), list[tuple[int, int, int, int]]()
+        for start, end, times in hrefs.targets[rows].tolist():
+            try:
+                url = self._normalise(hrefs.lines[start:end].decode(), root)
+            except UrlError as error:
+                places.append((REFUSED, times, 0, _NUMBERS[error.reason]))
+                work += self._longest if error.reason == "too_long" else end - start
+            else:
+                texts.append(url)
+                places.append((used, used + len(url), self._number(url), 0))
+                used += len(url)
+                work += len(url)
+            if work > most_work(self._most_bytes):
+                found, rows = found[: rows[len(places) - 1] + 1], rows[: len(places)]
+                break
+        found[rows] = places
+        return np.concatenate(
+            (resolved.urls[: resolved.used], np.frombuffer("".join(texts).encode(), np.uint8))
+        ), found
+
+    def listed(
+        self, hrefs: Hrefs, base: str, page: UrlRow, lists: Sequence[str], is_sitemap: bool
+    ) -> list[Links]:
+        """The pages that a sitemap or a feed names, and before them, as deep as it is, the further lists of a sitemap.
+
+        There may be more than a page may link to, so they are taken in portions. A site has a say in its own pages: of
+        a sitemap only those of its domain count.
+        """
+        kind = _Kind(page.depth + 1, 0, self._recommends(page), page.key)
+        above = _Kind(page.depth, page.hops + 1, kind.flags | _REQUISITE, page.key)
+        if above.hops > _NESTED:
+            self.refused["nested"] += len(lists)
+            lists = ()
+        found = [*self._in_portions(Hrefs.of(lists, len(lists)), base, above)] if lists else []
+        found += self._in_portions(hrefs, base, kind)
+        return [self._of_domain(part, page.pld_key) for part in found] if is_sitemap else found
+
+    def _in_portions(self, hrefs: Hrefs, base: str, kind: _Kind) -> Iterator[Links]:
+        for targets in _portions(hrefs.targets, self._at_once - 1, self._most_bytes):
+            part = self._simple_links(replace(hrefs, targets=targets), base, kind)
+            if part is None:
+                texts = [hrefs.lines[start:end].decode() for start, end, _ in targets.tolist()]
+                part = self._links(texts, base, kind)
+            yield part
+
+    def _of_domain(self, links: Links, domain: int) -> Links:
+        own = links.urls.pld_key == domain
+        if own.all():
+            return links
+        self.refused["sitemap"] += int((~own).sum())
+        return links._replace(urls=links.urls.where(own))
+
+    def sitemaps(self, urls: Sequence[str], origin: str) -> list[Links] | None:
+        """The sitemaps that the robots.txt of an origin names, if they are read: those of its domain, and of scope only
+        exclusions count for them."""
+        base = f"{origin}/"
+        host = split(base).host
+        if self._sitemaps == "never" or (
+            self._sitemaps == "seeds" and self._keys.of(host) not in self._seed_hosts
+        ):
+            return None
+        domain = self._keys.of(self._domains.pay_level(host))
+        return [self._of_domain(self._links(urls, base, _Kind(0, 0, _REQUISITE)), domain)]
 
     def counts(self, page: UrlRow) -> bool:
         """Whether the links of a page count: not of one that others need and that is itself out of scope."""
@@ -241,11 +305,17 @@ class LinkMaker:
         target = landing(location, asked.url)
         return "" if target and self._scope.bars(target, asked.origin) else target
 
-    def extend(self, url: str) -> None:
-        """Take a site into scope: a seed leads there, or it is a seed itself."""
-        self._scope.extend(url)
+    def extend(self, *urls: str) -> None:
+        """Take sites into scope: a seed leads there, or it is a seed itself."""
+        for url in urls:
+            self._scope.extend(url)
         self._origins.clear()
-        self.extended.append(url)
+        self.extended += urls
+
+    def exclude(self, scope: Scope) -> None:
+        """Go by a scope that excludes more than the one before."""
+        self._scope = ScopeRules(scope, self._domains, [*self._seeds, *self.extended])
+        self._origins.clear()
 
     def _in_scope(self, urls: Sequence[str], kind: _Kind, cut: bool = False) -> Links:
         """The URLs that are in scope, and the others; all of them, even if some are the same."""
@@ -261,19 +331,17 @@ class LinkMaker:
         places = list(accumulate(map(len, urls), initial=0))
         found[:, 0], found[:, 1] = places[:-1], places[1:]
         found[:, 2] = [self._number(url) for url in urls]
-        links = self._pack(np.frombuffer("".join(urls).encode(), np.uint8), found, kind)
-        assert links is not None
-        return links
+        return self._pack(np.frombuffer("".join(urls).encode(), np.uint8), found, kind)[0]
 
     def _pack(
         self,
         urls: Bytes,
-        found: npt.NDArray[np.int64],
+        found: _Places,
         kind: _Kind,
         most: int | None = None,
-    ) -> Links | None:
-        """Rows of those of the URLs that are in scope. If they may have `most` bytes together, each counts once, and the
-        answer is None if they have more."""
+    ) -> tuple[Links, bool]:
+        """Rows of those of the URLs that are in scope, and whether that is all of them. If they may have `most` bytes together,
+        each counts once, and the first that would be more is the end."""
         scope, origins, count = self._scope, self._origins, len(found)
         asked_for = bool(kind.flags & _ASKED_FOR)
         if asked_for or scope.looks_at_urls:
@@ -287,7 +355,7 @@ class LinkMaker:
         offsets, outside = np.empty(count + 1, np.int64), np.empty(count, np.int64)
         refused = np.zeros(len(_REASONS), np.int64)
         head = pack_row(UrlRow(0, 0, 0, 0, kind.hops, 0, kind.flags, b"", kind.parent, int(self._wall())))
-        kept, left = pack_rows(
+        kept, left, stop = pack_rows(
             urls,
             found,
             origins.hosts,
@@ -308,20 +376,20 @@ class LinkMaker:
             outside,
             refused,
         )
-        if kept < 0:
-            return None
         others: list[str] = []
-        if left:
-            self.refused.update({reason: int(n) for reason, n in zip(_REASONS, refused, strict=True) if n})
+        if refused.any():
+            self.refused.update(
+                {reason: n for reason, n in zip(_REASONS, refused.tolist(), strict=True) if n}
+            )
             places = found[outside[:left], :2].tolist()
             others = [urls[start:end].tobytes().decode() for start, end in places]
         offsets = offsets[: kept + 1]
-        return Links(UrlBatch(Texts(offsets, rows[: offsets[-1]])), others)
+        return Links(UrlBatch(Texts(offsets, rows[: offsets[-1]])), others), stop == count
 
     def _number(self, url: str) -> int:
         return self._origins.number(url[: url.find("/", 8)])
 
-    def _place(self, origin: str) -> tuple[int, int, int]:
+    def _origin_facts(self, origin: str) -> tuple[int, int, int]:
         """The keys of the host and the domain of an origin, and the number of the reason why scope refuses it."""
         host = origin[origin.index("/") + 2 :]
         if ":" in host or "@" in host:
@@ -329,3 +397,16 @@ class LinkMaker:
         domain = self._domains.pay_level(host)
         reason = self._scope.refuses_origin(origin, host)
         return self._keys.of(host), self._keys.of(domain), _NUMBERS[reason]
+
+
+def _portions(targets: npt.NDArray[np.int64], most: int, most_bytes: int) -> Iterator[npt.NDArray[np.int64]]:
+    """Links in portions of which each is no more than a page may have."""
+    # Resolving may make a URL longer than its text, by an escape for each letter.
+    sizes = np.cumsum(3 * (targets[:, 1] - targets[:, 0]))
+    start = 0
+    while start < len(targets):
+        before = sizes[start - 1] if start else 0
+        end = int(np.searchsorted(sizes, before + most_bytes, "right"))
+        end = min(max(end, start + 1), start + most)
+        yield targets[start:end]
+        start = end

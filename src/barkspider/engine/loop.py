@@ -13,17 +13,23 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Self, cast
 
-from barkspider.core.allotment import fit_memory, give_back
+from barkspider.archive.notes import batches_of, decision_note
+from barkspider.core.allotment import begin_threads, fit_memory, give_back
+from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.clock import Clock, SystemClock
 from barkspider.core.errors import ShortMemoryError, StorageError, is_shortage
-from barkspider.core.events import Granted, Instruction, Request, Seeds
+from barkspider.core.events import Instruction, Request, Seeds
+from barkspider.core.settings import Limits
 from barkspider.core.units import format_size
+from barkspider.engine.answers import Answers
 from barkspider.engine.checkpointer import Checkpointer
 from barkspider.engine.control import Control
+from barkspider.engine.copying import copying
 from barkspider.engine.harvest import Reaped
 from barkspider.engine.job import Job
 from barkspider.engine.neighbours import Correspondence, Neighbours
@@ -31,12 +37,15 @@ from barkspider.engine.preflight import canonical_seeds, fit_open_files
 from barkspider.engine.reach import Reach
 from barkspider.engine.reaping import Reaping
 from barkspider.engine.recovery import Parts, open_parts
+from barkspider.engine.sampler import Sampler
 from barkspider.engine.statistics import Statistics
 from barkspider.engine.watch import Watch
 from barkspider.engine.work import Arrival
 from barkspider.fetch import user_agent
+from barkspider.frontier.ownership import frozen, shares_hosts
 
 _TICK = 1.0  # seconds
+_BESIDE = 2  # threads in which a checkpoint is written, and what is sent to other processes is made safe
 # While more instructions than these are under way, seconds for which others may join the first that has arrived: a harvest
 # costs as much as some pages, and a crawl of small pages takes a tenth less CPU for it.
 _MANY, _GATHERING = 16, 0.004
@@ -56,7 +65,10 @@ class Crawl:
         self._archive, self._worker, self._frontier = parts.archive, parts.worker, parts.frontier
         self.replayed = parts.replayed  # outcomes since the last checkpoint
         self.fault: StorageError | ShortMemoryError | None = None  # what ended the crawl, if it was no wish
-        self._others: Correspondence | None = None
+        self.others: Correspondence | None = None  # the other processes, if there are any
+        self._given: dict[
+            int, asyncio.Future[None]
+        ] = {}  # by their identity, seeds that are in no record yet
         self._asked = deque[Request]()  # filled by `_loop`, emptied there while there is room
         self._news = asyncio.Event()
         self._under_way = 0  # instructions that were begun and have not arrived
@@ -64,7 +76,8 @@ class Crawl:
         self._stopped_by = ""
         self._pauses: set[str] = set()  # why nothing is given out
         self._reach = Reach(self._links.seed_hosts() if self._job.resumed else ())
-        self._started = self._clock.monotonic()
+        self.started = self._clock.monotonic()
+        self._limits = self._job.settings.limits
         self._watch = Watch(self._log)
         self._reaping = Reaping(parts, self._watch, self._reach, self._read_aside, self._log_error)
         self._arrived = self._reaping.arrived  # filled by `_arrive` and `_take_in`
@@ -75,7 +88,11 @@ class Crawl:
             lambda: (self._seconds(), self._links.extended),
             self._log,
             self._news.set,
+            copying(self._job),
         )
+        self._timer: asyncio.TimerHandle | None = None
+        self._answers = Answers(self, parts, self._checkpointer)
+        self._sampler = Sampler(parts, self._checkpointer, self.statistics, lambda: self.others)
 
     @classmethod
     def open(cls, job: Job, clock: Clock | None = None, neighbours: Neighbours | None = None) -> Self:
@@ -84,22 +101,23 @@ class Crawl:
         `neighbours` are the other processes with which it divides a crawl."""
         fetch, fitted = job.settings.fetch, fit_open_files(job.settings)
         job.settings = fit_memory(fitted)
-        crawl = cls(open_parts(job, clock or SystemClock()))
+        parts = open_parts(job, clock or SystemClock())
+        crawl = cls(parts)
+        hasten = crawl._checkpointer.hasten if job.settings.store.url else None
         if neighbours is not None:
-            crawl._others = Correspondence(
-                neighbours,
-                crawl._frontier,
-                crawl._ledger,
-                crawl._archive,
-                crawl._take_in,
-                crawl._links.extend,
+            crawl.others = Correspondence(
+                *(neighbours, crawl._frontier, crawl._ledger, crawl._archive, crawl.take_in),
+                *(crawl._links.extend, crawl._clock.wall, crawl._fail, crawl._news.set, hasten),
+                lambda batch: parts.cookies.receive(batch, crawl._steady.now()),
+                shares_hosts(job.settings.parallel),
             )
-            crawl._checkpointer.told = crawl._others.committed
+            crawl._checkpointer.told = crawl.others.committed
         if fetch != fitted.fetch:
             fetch = fitted.fetch
             crawl._log("few_open_files", in_flight=fetch.in_flight, idle_connections=fetch.idle_connections)
         if crawl._ledger.is_new:
-            crawl._take_in(Reaped(Seeds(crawl._links.seeds())))
+            replicas, _ = frozen(job.env, job.path)
+            crawl.take_in(Reaped(Seeds(UrlBatch.join([crawl._links.seeds(), replicas]))))
         elif crawl.replayed:
             crawl._ledger.commit(crawl._seconds(), crawl._links.extended)
         return crawl
@@ -108,23 +126,23 @@ class Crawl:
         """Crawl to the end."""
         event = {"replayed": self.replayed} if self._job.resumed else {}
         self._log("resumed" if event else "started", agent=user_agent(self._job.settings.agent), **event)
-        limit = self._job.settings.limits.time
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(limit, self.stop, "time") if limit else None
-        control = Control(self._job.path, self._answer)
+        loop.set_default_executor(begin_threads(ThreadPoolExecutor(_BESIDE, "beside"), _BESIDE))
+        self._set_timer()
+        control = Control(self._job.path, self._answers)
         await control.start()
         self._watch.start()
         self._tick()
-        if self._others is not None:
-            self._others.start()
+        if self.others is not None:
+            self.others.start()
         loop.set_exception_handler(self._on_exception)
         try:
             await self._loop()
         except Exception as error:
             self._fail(error)
         finally:
-            if timer is not None:
-                timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
             self._ticker.cancel()
             self._watch.stop()
             await self._close()
@@ -152,18 +170,22 @@ class Crawl:
         self._frontier.pause(bool(self._pauses))
         self._news.set()
 
-    def add(self, urls: Sequence[str], again: Collection[str] = ()) -> int:
-        """Take further seeds, of which those in `again` are fetched though they are known; how many there are."""
+    async def add(self, urls: Sequence[str], again: Collection[str] = ()) -> dict[str, int]:
+        """Take further seeds, of which those in `again` are fetched though they are known. When this tells how many were
+        `added`, the journal has them."""
         seeds = canonical_seeds(self._job.settings, ((url, "") for url in urls))
         self._job.add_seeds(seeds)
-        self._take_in(Reaped(Seeds(self._links.more_seeds(seeds, frozenset(again)))))
-        return len(seeds)
+        given = Seeds(self._links.more_seeds(seeds, frozenset(again)))
+        kept = self._given[id(given)] = asyncio.get_running_loop().create_future()
+        self.take_in(Reaped(given))
+        await kept
+        return {"added": len(seeds)}
 
     def statistics(self) -> Statistics:
         """What was done so far."""
         frontier = self._frontier
         return self._tally.statistics(
-            self._clock.monotonic() - self._started,
+            self._clock.monotonic() - self.started,
             frontier.counters,
             frontier.gauges() | {"loop_held": round(1000 * self._watch.longest)},
             self._stopped_by,
@@ -176,47 +198,49 @@ class Crawl:
             return "stopping"
         return f"paused ({', '.join(sorted(self._pauses))})" if self._pauses else "running"
 
-    def _answer(self, command: str, details: dict[str, Any]) -> dict[str, Any]:
-        """What another process on this machine is told; see `control`."""
-        if command == "pause" or command == "go_on":
-            self.pause(command == "pause", details.get("why", "request"))
-        elif command == "stop":
-            self.stop()
-        elif command == "add":
-            return {"added": self.add(details["urls"], details.get("again", ()))}
-        elif command == "write_tables":
-            self._archive.write_rows()
-            return {}
-        elif command == "grant":
-            pages = details["pages"]  # what is fetched and under way cannot be taken back
-            granted = None if pages is None else max(int(pages), self._frontier.least_grant)
-            self._take_in(Reaped(Granted(granted)))
-        elif command == "end" and self._others is not None:
-            self._others.ended = True
-            self._news.set()
-        if self._others is not None:
-            about = {"is_idle": self._is_idle(), "start": self._started, "granted": self._frontier.granted}
-            about |= self._others.state()
-            return {"state": self.state(), "others": about, **self.statistics().as_dict()}
-        return {"state": self.state(), **self.statistics().as_dict(), **self._frontier.traffic()}
+    @property
+    def limits(self) -> Limits:
+        """Those in force."""
+        return self._limits
 
-    def _is_idle(self) -> bool:
+    def follow_limits(self, limits: Limits) -> None:
+        """Go by other limits than those that it began with."""
+        self._limits = limits
+        if self.others is None:  # to a part the supervisor grants its pages
+            self._frontier.limit_pages(limits.pages)
+        self._set_timer()
+        self._news.set()
+
+    def about_others(self, whole: bool = False) -> dict[str, Any]:
+        """How it stands with others, if there are any: the `whole` of it takes longer."""
+        if self.others is None:
+            return {}
+        about = {"is_idle": self.is_idle(), "start": self.started}
+        return {"others": about | self.others.state(census=whole)}
+
+    def end(self) -> None:
+        """Nothing will come from other processes any more."""
+        if self.others is not None:
+            self.others.ended = True
+            self._news.set()
+
+    def is_idle(self) -> bool:
+        """Whether nothing is under way, and nothing is left but what others may send."""
         return self._frontier.is_idle() and not self._under_way and not self._arrived
 
     # ── the loop ───────────────────────────────────────────────────────────────────────────────
 
     async def _loop(self) -> None:
-        limits = self._job.settings.limits
         self._phases.end("open")
         while True:
             instructions, wake = self._bring_in()
             self._asked.extend(self._requests(instructions))
             while self._asked and self._worker.has_room and not self._stopped_by:
                 self._begin(self._asked.popleft())
-            if 0 < limits.bytes <= self._tally.bytes:
+            if 0 < self._limits.bytes <= self._tally.bytes:
                 self.stop("bytes")
             if self._is_over() or (self._stopped_by and not self._under_way):
-                enough = 0 < limits.pages <= self._frontier.counters.pages
+                enough = 0 < self._limits.pages <= self._frontier.counters.pages
                 self._stopped_by = self._stopped_by or ("pages" if enough else "done")
                 return
             if self._nobody_answers():
@@ -227,21 +251,28 @@ class Crawl:
             self._phases.end("checkpoint")
             await self._wait(wake)
 
+    def _set_timer(self) -> None:
+        """Stop when the limit of time is over, which is counted from the beginning of this run."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._limits.time:
+            left = self.started + self._limits.time - self._clock.monotonic()
+            self._timer = asyncio.get_running_loop().call_later(max(left, 0.0), self.stop, "time")
+
     def _is_over(self) -> bool:
         """Whether nothing is left; while there are others, they say whether anything may still come from them."""
-        return (
-            self._frontier.finished() and (self._others is None or self._others.ended) and not self._arrived
-        )
+        return self._frontier.finished() and (self.others is None or self.others.ended) and not self._arrived
 
     def _requests(self, instructions: Sequence[Instruction]) -> Sequence[Request]:
         """What is to be asked of the network; the rest is about other processes."""
-        if self._others is None:
+        if self.others is None:
             return cast(Sequence[Request], instructions)  # a crawl of one process has no others
-        return self._others.sift(instructions)
+        return self.others.sift(instructions)
 
     def _nobody_answers(self) -> bool:
         """Whether no byte has ever come in and what is left are retries: they would show the same for minutes."""
-        busy = self._under_way or self._arrived or self._asked or self._others is not None
+        busy = self._under_way or self._arrived or self._asked or self.others is not None
         return not self._tally.bytes and not busy and self._reach.all_tried()
 
     def _bring_in(self) -> tuple[list[Instruction], float]:
@@ -256,16 +287,25 @@ class Crawl:
             self._archive.flush()
             self._phases.end("warc")
             self._ledger.write(harvest)
+            for outcome in harvest.outcomes if self._given else ():
+                kept = self._given.pop(id(outcome), None)
+                if kept is not None and not kept.done():  # or whoever gave it has gone
+                    kept.set_result(None)
             self._phases.end("journal")
             self._archive.add(harvest.batches, harvest.links)
             self._phases.end("tables")
         done = self._frontier.step(self._steady.now(), harvest.outcomes)
         self._phases.end("frontier")
+        if (
+            traced := self._frontier.traced()
+        ):  # no part of the harvest: after a crash the last ones are missing
+            self._archive.add(batches_of(decision_note(*each) for each in traced), NO_URLS)
+            self._phases.end("tables")
         return done
 
     def _seconds(self) -> float:
         """How long this crawl has run, with its earlier runs."""
-        return self._tally.before + self._clock.monotonic() - self._started
+        return self._tally.before + self._clock.monotonic() - self.started
 
     async def _wait(self, wake: float) -> None:
         """Until something arrives, the frontier wants to be called, or a checkpoint is due."""
@@ -281,20 +321,25 @@ class Crawl:
         self._news.clear()
 
     def _tick(self) -> None:
-        """What is to be done every second: rows that waited are written, and the disk is looked at."""
+        """What is to be done every second: rows that waited are written, the disk is looked at, a sample is taken."""
         try:
             self._archive.tick(self._clock.monotonic())
-            self._watch_disk()
+            self._watch_disk(self._sample())
             for event, details in self._frontier.notices():
                 self._log(event, **details)
         except Exception as error:
             self._fail(error)
         self._ticker = asyncio.get_running_loop().call_later(_TICK, self._tick)
 
-    def _watch_disk(self) -> None:
+    def _sample(self) -> int:
+        """Take down the present moment; the disk space that is left."""
+        free = self._job.env.free_space(self._job.path)
+        self._sampler.take(free)
+        return free
+
+    def _watch_disk(self, free: int) -> None:
         """Pause before the disk is full, and go on when there is room again."""
         least = self._job.settings.limits.free_space
-        free = self._job.env.free_space(self._job.path)
         if free < least and "disk" not in self._pauses:
             self._log("disk_full", free=free, wanted=least)
             self.pause(True, "disk")
@@ -347,7 +392,7 @@ class Crawl:
         self._arrived.append(arrival)
         self._news.set()
 
-    def _take_in(self, reaped: Reaped) -> None:
+    def take_in(self, reaped: Reaped) -> None:
         """Let something be part of the next harvest."""
         self._arrived.append(reaped)
         self._news.set()
@@ -356,26 +401,34 @@ class Crawl:
         self.abort()
         try:
             await self._checkpointer.close()
-            if self._others is not None:
-                await self._others.close()
+            if self.others is not None:
+                await self.others.close()
         except Exception as error:
             self._fail(error)
+        for step in (self._bring_in_rest, self._sample, self._checkpointer.commit):
+            if self.fault is None:
+                self._finish(step)
+        # What it took to crawl goes first: to complete the archive takes as much again.
+        self._finish(self._ledger.close)
+        self._finish(self._frontier.close)
+        await self._worker.close()
         give_back()
-        checkpoint = (self._bring_in_rest, self._checkpointer.commit)
-        for step in (*checkpoint, self._archive.close, self._ledger.close, self._frontier.close):
-            if step in checkpoint and self.fault is not None:
-                continue
-            try:
-                step()
-            except Exception as error:
-                if self.fault is None:  # or it follows from that
-                    self._fail(error)
+        self._finish(self._archive.close)
+        if self.fault is None:
+            self._finish(self._checkpointer.copy_last)
         self._phases.end("close")
         self._final = self.statistics()
-        await self._worker.close()
         with suppress(StorageError, MemoryError):  # a full disk may have no room for this either
             why = {"error": str(self.fault)} if self.fault else {}
-            self._log("ended", **self._final.as_dict(), **self._traffic(), **why)
+            self._log("ended", **self._final.as_dict(), **self.about_others(), **self._traffic(), **why)
+
+    def _finish(self, step: Callable[[], object]) -> None:
+        """Take a step of the end; the others are to follow whatever happens."""
+        try:
+            step()
+        except Exception as error:
+            if self.fault is None:  # or it follows from that
+                self._fail(error)
 
     def _bring_in_rest(self) -> None:
         """Apply what came in after the last step; what was given up is in flight, and will be sent again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from barkspider.archive import as_batch
@@ -21,18 +22,20 @@ from barkspider.core.events import (
     Received,
     Redirect,
     RobotsFetched,
+    Score,
+    Scored,
     Seal,
     Sealed,
     Seeds,
 )
 from barkspider.core.records import pack_row, unpack_row
 
-Kept = PageFetched | RobotsFetched | Seeds | Sealed | Received | Granted
+Journalled = PageFetched | RobotsFetched | Seeds | Sealed | Received | Granted | Scored
 
 # One row for each outcome; `kind` says which columns count. What a later version adds is null for older ones.
 SCHEMA = pa.schema(
     [
-        ("kind", pa.string()),  # page, robots, seeds, sealed, received, granted
+        ("kind", pa.string()),  # page, robots, seeds, sealed, received, granted, scored
         ("status", pa.uint16()),
         ("seconds", pa.float64()),
         ("retry_after", pa.float64()),
@@ -46,7 +49,10 @@ SCHEMA = pa.schema(
         ("target", pa.binary()),
         ("exact", pa.binary()),
         ("digest", pa.uint64()),
-        ("links", pa.uint32()),  # how many of the harvest's; null when the page's links do not count
+        (
+            "links",
+            pa.uint32(),
+        ),  # how many of the harvest's, also for a robots.txt; null when links do not count
         # of a robots.txt
         ("origin", pa.string()),
         ("url", pa.string()),
@@ -55,18 +61,19 @@ SCHEMA = pa.schema(
         ("body", pa.binary()),
         ("redirect", pa.string()),
         ("max_age", pa.float64()),
-        # of seeds
+        # of seeds, and of scores: the keys of domains, then their supporters
         ("batch", pa.binary()),
-        # of a batch for another process, or from one; and of a grant
+        # of a batch for another process, or from one; and of a grant. Of scores, `number` is 1 for in force, 0 for not
         ("process", pa.uint16()),
         ("number", pa.uint32()),
         ("checksum", pa.uint64()),
         ("pages", pa.uint64()),
+        ("news", pa.binary()),
     ]
 )
 _KIND = pa.struct(list(SCHEMA))
 # The columns of other kinds.
-_NO_ROBOTS, _NO_PAGE, _NO_EVENT = (None,) * 7, (None,) * 8, (None,) * 5
+_NO_ROBOTS, _NO_PAGE, _NO_EVENT = (None,) * 7, (None,) * 7, (None,) * 6
 _NO_ANSWER = (None,) * (len(SCHEMA) - 1 - len(_NO_EVENT))
 
 
@@ -82,9 +89,9 @@ def as_rows(outcomes: Sequence[Outcome]) -> pa.RecordBatch:
     return as_batch(_KIND, [_row(outcome) for outcome in outcomes if is_kept(outcome)])
 
 
-def from_rows(rows: pa.RecordBatch, links: UrlBatch) -> list[Kept]:
+def from_rows(rows: pa.RecordBatch, links: UrlBatch) -> list[Journalled]:
     """The outcomes again; `links` are those of all pages. Raises what wrong types raise."""
-    found: list[Kept] = []
+    found: list[Journalled] = []
     place = 0
     for row in rows.to_pylist():
         count = row.get("links") or 0
@@ -102,13 +109,19 @@ def _row(outcome: Outcome) -> tuple[Any, ...]:
     if isinstance(outcome, RobotsFetched):
         return _robots(outcome)
     if isinstance(outcome, Sealed):
-        return ("sealed", *_NO_ANSWER, None, outcome.asked.to, outcome.asked.number, None, None)
+        asked = outcome.asked
+        return ("sealed", *_NO_ANSWER, None, asked.to, asked.number, None, None, asked.news or None)
     if isinstance(outcome, Received):
-        return ("received", *_NO_ANSWER, None, outcome.sender, outcome.number, outcome.checksum, None)
+        return ("received", *_NO_ANSWER, None, outcome.sender, outcome.number, outcome.checksum, None, None)
     if isinstance(outcome, Granted):
-        return ("granted", *_NO_ANSWER, None, None, None, None, outcome.pages)
+        return ("granted", *_NO_ANSWER, None, None, None, None, outcome.pages, None)
+    if isinstance(outcome, Scored):
+        score = outcome.asked
+        found = score.keys.tobytes() + score.supporters.tobytes()
+        decision = None if score.in_force is None else int(score.in_force)
+        return ("scored", *_NO_ANSWER, found, None, decision, None, None, None)
     assert isinstance(outcome, Seeds)
-    return ("seeds", *_NO_ANSWER, outcome.batch.encode(), None, None, None, None)
+    return ("seeds", *_NO_ANSWER, outcome.batch.encode(), None, None, None, None, None)
 
 
 def _page(outcome: PageFetched) -> tuple[Any, ...]:
@@ -158,6 +171,7 @@ def _robots(outcome: RobotsFetched) -> tuple[Any, ...]:
         outcome.cookies or None,
         asked.address,
         *_NO_PAGE,
+        None if outcome.links is None else len(outcome.links),
         asked.origin,
         asked.url,
         asked.host_key,
@@ -169,7 +183,7 @@ def _robots(outcome: RobotsFetched) -> tuple[Any, ...]:
     )
 
 
-def _read_robots(row: dict[str, Any], links: UrlBatch) -> RobotsFetched:  # noqa: ARG001
+def _read_robots(row: dict[str, Any], links: UrlBatch) -> RobotsFetched:
     return RobotsFetched(
         FetchRobots(row["origin"], row["url"], row["address"], row["host_key"], row["hops"]),
         row["status"],
@@ -179,6 +193,7 @@ def _read_robots(row: dict[str, Any], links: UrlBatch) -> RobotsFetched:  # noqa
         max_age=row["max_age"],
         seconds=row["seconds"],
         cookies=tuple(row["cookies"] or ()),
+        links=None if row.get("links") is None else links,
     )
 
 
@@ -187,7 +202,7 @@ def _read_seeds(row: dict[str, Any], links: UrlBatch) -> Seeds:  # noqa: ARG001
 
 
 def _read_sealed(row: dict[str, Any], links: UrlBatch) -> Sealed:  # noqa: ARG001
-    return Sealed(Seal(row["process"], row["number"]))
+    return Sealed(Seal(row["process"], row["number"], row.get("news") or b""))
 
 
 def _read_received(row: dict[str, Any], links: UrlBatch) -> Received:  # noqa: ARG001
@@ -198,11 +213,22 @@ def _read_granted(row: dict[str, Any], links: UrlBatch) -> Granted:  # noqa: ARG
     return Granted(row["pages"])
 
 
-_READ: dict[str, Callable[[dict[str, Any], UrlBatch], Kept]] = {
+def _read_scored(row: dict[str, Any], links: UrlBatch) -> Scored:  # noqa: ARG001
+    found, number = row["batch"], row["number"]
+    count = len(found) // (8 + 4)
+    keys, supporters = (
+        np.frombuffer(found, np.uint64, count),
+        np.frombuffer(found, np.uint32, count, 8 * count),
+    )
+    return Scored(Score(keys, supporters, None if number is None else bool(number)))
+
+
+_READ: dict[str, Callable[[dict[str, Any], UrlBatch], Journalled]] = {
     "page": _read_page,
     "robots": _read_robots,
     "seeds": _read_seeds,
     "sealed": _read_sealed,
     "received": _read_received,
     "granted": _read_granted,
+    "scored": _read_scored,
 }

@@ -14,6 +14,7 @@ from barkspider.engine.spare import SPARE
 from barkspider.fetch import Fetcher
 from barkspider.fetch.cookies_file import read_cookies
 from barkspider.frontier.budget.budgets import Budgets
+from barkspider.frontier.ownership import load_function
 from barkspider.page import Classifier
 from barkspider.url import Domains, Normaliser, ScopeRules, is_address, split
 
@@ -80,6 +81,8 @@ def check_settings(settings: Settings) -> None:
     read_cookies(settings.cookies.file)
     Classifier(settings.page)
     Budgets(settings.budget)
+    if ":" in settings.parallel.partition:
+        load_function(settings.parallel.partition)
     ScopeRules(settings.scope, Domains(settings.url.private_suffixes), [])
     fit_open_files(settings)
 

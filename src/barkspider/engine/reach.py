@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from barkspider.core.events import HostResolved, PageFetched, RobotsFetched, Seeds
+from barkspider.core.events import HostResolved, PageFetched, RobotsFetched, Seeds, is_temporary
 from barkspider.engine.harvest import Reaped
 from barkspider.engine.statistics import Problem
 
 _SHOWN = 5  # problems remembered: what a person reads at a glance
-_WISHES = ("unwanted_type",)  # failures that the settings asked for
+_WISHES = ("unwanted_type",)  # failures that the settings ask for, so they are no problem
 
 
 class Reach:
@@ -42,7 +42,7 @@ class Reach:
                 why = note.value("outcome") if note.table == "errors" else ""
                 if why == "classifier_error" or (why and not good and why not in _WISHES):
                     self._add(note.value("url_host_name"), note.value("what"), why)
-                elif note.table == "robots" and note.value("fetch_status") >= 500:
+                elif note.table == "robots" and is_temporary(note.value("fetch_status")):
                     self._add(note.value("url_host_name"), "robots", note.value("outcome"))
 
     def all_tried(self) -> bool:

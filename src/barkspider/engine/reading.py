@@ -11,7 +11,7 @@ from typing import NamedTuple, overload
 from barkspider.archive import ArchiveWriter, Facts, Fetched, Note, Original, error_note
 from barkspider.archive.writer import UNCHANGED
 from barkspider.core.clock import Clock
-from barkspider.core.events import FetchPage, FetchRobots, PageFetched, Redirect, RobotsFetched
+from barkspider.core.events import FetchPage, FetchRobots, PageFetched, Redirect, RobotsFetched, is_temporary
 from barkspider.core.records import Flag
 from barkspider.core.settings import Settings
 from barkspider.engine.contents import Content, Contents
@@ -22,6 +22,7 @@ from barkspider.engine.statistics import Tally
 from barkspider.fetch import OURS, REDIRECTS, TEMPORARY, Response, retry_after
 from barkspider.page import Candidate, Classifier, Hrefs, Verdict
 from barkspider.url import split
+from barkspider.url.robots import RobotsRules
 
 _LOGGED = 100  # pages on which a classifier failed that the log names: the table `errors` has them all
 
@@ -63,10 +64,10 @@ class _Urls(Sequence[bytes]):
     """The URLs of links, for whoever wants to see them; most often only their number is wanted."""
 
     def __init__(self, links: Sequence[Links]) -> None:
-        self._links = links
+        self._links, self._count = links, sum([len(part.urls) for part in links])
 
     def __len__(self) -> int:
-        return sum(len(part.urls) for part in self._links)
+        return self._count
 
     def __iter__(self) -> Iterator[bytes]:
         return chain.from_iterable(part.urls.url.tolist() for part in self._links)
@@ -79,7 +80,7 @@ class _Urls(Sequence[bytes]):
         return list(self)[place]
 
 
-class Reader:
+class ResponseReader:
     """Reads responses, one at a time, on the loop. What it returns puts their exchanges into the archive."""
 
     def __init__(
@@ -96,6 +97,7 @@ class Reader:
         self._links, self._clock, self._tally = links, clock, tally
         self._archive, self._log, self._contents = archive, log, contents
         self._classifier = Classifier(settings.page)
+        self._agent, self._reads_sitemaps = settings.agent.name, settings.scope.sitemaps != "never"
 
     def page(
         self,
@@ -109,6 +111,7 @@ class Reader:
         exchange, seconds = response.exchange, response.exchange.timing.first_byte
         if exchange.failure:
             return self._no_answer(asked, response)
+        self._tally.timings.add(exchange.timing)
         fetched = self._fetched(response)
         if exchange.status == 304 and earlier is not None and any(earlier.validators):
             self._tally.pages += 1
@@ -122,7 +125,7 @@ class Reader:
         if exchange.status in REDIRECTS:
             location = exchange.header(b"location")
             made = self._links.redirect(location, asked.row) if location else None
-            # Nowhere, or out of scope: then it ends here, answered.
+            # It leads nowhere, or out of scope: the URL counts as answered.
             redirect = None if made is None else Redirect(*made)
             outcome = PageFetched(
                 asked, exchange.status, redirect=redirect, seconds=seconds, cookies=response.cookies
@@ -132,7 +135,7 @@ class Reader:
                 asked,
                 exchange.status,
                 failure=f"http_{exchange.status}",
-                temporary=exchange.status >= 500 or exchange.status == 429,
+                temporary=is_temporary(exchange.status),
                 retry_after=retry_after(exchange, self._clock.wall()),
                 seconds=seconds,
                 cookies=response.cookies,
@@ -163,6 +166,11 @@ class Reader:
         notes = []
         if not content.decoded:
             notes.append(self._error(asked, "undecoded"))
+        listing = content.page.listing
+        if listing is not None:
+            notes += self._archive.describe_listing(asked.row, listing.pages)
+            if listing.damage:
+                notes.append(self._error(asked, "listing_damaged"))
         if verdict.error:
             self._note_failure(asked, verdict.error)
         if verdict.reason:
@@ -220,7 +228,7 @@ class Reader:
         location = exchange.header(b"location") if exchange.status in REDIRECTS else ""
         fetched = self._fetched(response)
         self._tally.robots_files += 1
-        if exchange.status >= 500 or exchange.status == 429:
+        if is_temporary(exchange.status):
             self._tally.robots_failed[f"http_{exchange.status}"] += 1
         outcome = RobotsFetched(
             asked,
@@ -232,8 +240,12 @@ class Reader:
             seconds=seconds,
             cookies=response.cookies,
         )
+        named: Sequence[str] = ()
+        if self._reads_sitemaps and exchange.status == 200:
+            named = RobotsRules.parse(response.body, self._agent, asked.origin).sitemaps
         return Reaped(
             outcome,
+            self._links.sitemaps(named, asked.origin) if named else None,
             keep=lambda: [self._archive.keep_robots(asked.origin, fetched(), exchange.outcome, location)],
         )
 
@@ -257,7 +269,10 @@ class Reader:
         page = content.page
         language = page.detected_language or page.language
         verdict = _KEPT if self._classifier.keeps_all else self._verdict(asked, content, language)
-        follows = page.follow and verdict.follow and self._links.counts(asked.row)
+        listing = page.listing
+        # A sitemap may lie out of scope: what it names is judged by itself.
+        counts = (listing is not None and listing.is_sitemap) or self._links.counts(asked.row)
+        follows = page.follow and verdict.follow and counts
         followed = page.hrefs if follows else Hrefs()
         # A page that asks not to be followed is shown all the same; one that is not kept is not.
         needed = page.requisites if verdict.keep else []
@@ -266,7 +281,10 @@ class Reader:
         links, anchors, cut = None, _NONE, page.links_cut
         if followed or needed:
             self._tally.links += len(followed) + len(needed)
-            links = self._links.links(followed, page.base, asked.row, needed)
+            if listing is None:
+                links = self._links.links(followed, page.base, asked.row, needed)
+            else:
+                links = self._links.listed(followed, page.base, asked.row, needed, listing.is_sitemap)
             cut = cut or any(part.cut for part in links)
             if page.anchors:
                 anchors = self._links.anchors(page.anchors, page.base)
@@ -318,12 +336,14 @@ class Reader:
                 url,
                 address,
                 request,
-                exchange.head + exchange.payload,
+                exchange.head,
                 exchange.truncated,
                 now - seconds,
                 seconds,
                 exchange.timing._asdict(),
                 exchange.repaired,
+                exchange.payload,
+                exchange.digests,
             )
 
         return fetched

@@ -20,7 +20,7 @@ from barkspider.engine.work import Arrival, internal_error
 
 # After which a harvest ends: answers, links, bytes of robots.txt (whose rules take 90 ns a byte to read), seconds, bytes of
 # links. One more answer takes 50 ms at worst.
-_MOST, _MOST_LINKS, _MOST_RULES, _LONGEST, _MOST_BYTES = 256, 20_000, 1 << 16, 0.02, 1 << 19
+_MOST, _MOST_LINKS, _MOST_RULES, _LONGEST, _MOST_BYTES = 256, 20_000, 1 << 16, 0.02, 3 << 17
 _Result = TypeVar("_Result")
 
 
@@ -68,8 +68,8 @@ class Reaping:
         reaped = [each if each.keep is None else self._keep(each) for each in reaped]
         self._watch.doing = None
         self._reach.take(reaped)
-        places, tally = self._archive.places(), self._tally.save()
-        return Harvest.of(self._steady.now(), reaped, self._links, places, tally)
+        warc_ends, tally = self._archive.warc_ends(), self._tally.save()
+        return Harvest.of(self._steady.now(), reaped, self._links, warc_ends, tally)
 
     def _read(self, arrival: Arrival | Reaped) -> Reaped | None:
         """What came of an instruction; whatever happens, there is one outcome, unless it comes later, from a thread in which

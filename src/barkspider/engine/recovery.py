@@ -14,7 +14,9 @@ from barkspider.core.clock import Clock, SteadyClock
 from barkspider.core.events import PageFetched, Received
 from barkspider.core.records import Flag
 from barkspider.engine.cookies import KeptCookies
+from barkspider.engine.folder import earlier_folders, whole_of
 from barkspider.engine.harvest import Harvest
+from barkspider.engine.history import History
 from barkspider.engine.job import Job
 from barkspider.engine.ledger import Ledger
 from barkspider.engine.links import LinkMaker
@@ -39,6 +41,8 @@ class Parts:
     archive: ArchiveWriter
     worker: Worker
     frontier: Driver
+    cookies: KeptCookies
+    history: History
     replayed: int
 
 
@@ -56,11 +60,15 @@ def _open_parts(job: Job, clock: Clock) -> Parts:
         "software": user_agent(settings.agent),
         "robots": "obey" if settings.politeness.obey_robots else "ignore",
     }
-    archive = ArchiveWriter(job.env, job.archive, settings, info, ledger.recover(job.archive))
+    earlier = [folder / "archive" for folder in earlier_folders(job.path)]
+    archive = ArchiveWriter(job.env, job.archive, settings, info, ledger.recover(job.archive), earlier)
     worker = Worker(job, links, archive, clock, tally)
-    cookies = KeptCookies(job.env, job.path, worker.cookies, ledger.state(KeptCookies.name))
+    mail = inbox(job.path, settings.parallel.part)
+    cookies = KeptCookies(job.env, job.path, worker.cookies, ledger.state(KeptCookies.name), mail)
     resumed = steady.now() if job.resumed else None
-    frontier = open_frontier(settings, job.env, job.path, state=ledger.state, resumed=resumed)
+    frontier = open_frontier(
+        settings, job.env, job.path, state=ledger.state, resumed=resumed, part=whole_of(job.path) != job.path
+    )
     for url in ledger.progress.extended:
         links.extend(url)
     replayed = 0
@@ -73,9 +81,12 @@ def _open_parts(job: Job, clock: Clock) -> Parts:
     worker.give_cookies()  # what the user has now counts more than what an earlier run was given
     tally.load(ledger.tally)
     tally.before = ledger.progress.seconds
-    for structure in (*frontier.structures(), archive, cookies):
+    history = History(job.env, job.path, ledger.state(History.name))
+    for structure in (*frontier.structures(), archive, cookies, history):
         ledger.add(structure)
-    return Parts(job, clock, steady, tally, ledger, links, archive, worker, frontier, replayed)
+    return Parts(
+        job, clock, steady, tally, ledger, links, archive, worker, frontier, cookies, history, replayed
+    )
 
 
 def _extend_scope(job: Job, links: LinkMaker, harvest: Harvest) -> None:

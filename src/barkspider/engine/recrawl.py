@@ -30,14 +30,15 @@ import pyarrow as pa
 from barkspider.archive import open_table
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError, UsageError
-from barkspider.core.events import Counters
+from barkspider.core.events import SERVER_ERROR, TOO_MANY_REQUESTS, Counters
 from barkspider.engine.adding import write_seeds
 from barkspider.engine.checkpoint import JOURNAL, Checkpoint
-from barkspider.engine.folder import part_folders
+from barkspider.engine.folder import earlier_folders, part_folders
 from barkspider.engine.job import Job
 from barkspider.engine.links import LinkMaker
 from barkspider.storage.env import Env
 from barkspider.storage.store.journal import Journal
+from barkspider.url.partition import by_hash
 
 LAST = "recrawl.json"
 _PART = 1_000_000  # rows of the table whose keys are looked at together
@@ -53,7 +54,7 @@ _OLD = """
 """
 _KINDS = {
     "whole": "outcome = 'unchanged' OR outcome = 'ok' AND fetch_status BETWEEN 200 AND 299",
-    "temporary": "fetch_status >= 500 OR fetch_status = 429",
+    "temporary": f"fetch_status >= {SERVER_ERROR} OR fetch_status = {TOO_MANY_REQUESTS}",  # as `is_temporary`
     "cut": "content_truncated IS NOT NULL AND fetch_status BETWEEN 200 AND 299",
     "missed": "fetch_status = 404 AND status_before IS DISTINCT FROM 404",
     "gone": "fetch_status = 410 OR fetch_status = 404 AND status_before = 404",
@@ -105,13 +106,15 @@ def _fetch_again(job: Job, before: float, cut: bool, gone: bool) -> Again:
     chosen = _chosen(orders, asked)
     asked |= {name: max(before, asked.get(name, 0.0)) for name in orders}
     job.env.write_whole(job.path / LAST, json.dumps(asked).encode())
-    count = 0
+    count, parallel = 0, job.settings.parallel
 
     def make(links: LinkMaker) -> Iterator[UrlBatch]:
         nonlocal count
         for pages in _old_pages(job, before, chosen):
-            count += len(pages)
-            yield links.again(pages)
+            batch = links.again(pages)
+            own = batch.where(by_hash(batch.pld_key, parallel.processes) == parallel.part)
+            count += len(own)
+            yield own
 
     write_seeds(job, make)
     return Again(count, unfinished)
@@ -156,11 +159,17 @@ def _old_pages(job: Job, before: float, chosen: str) -> Iterator[pa.RecordBatch]
     """key, url, depth and parent of pages, some thousands at a time. As columns, of a million at most at once."""
     from barkspider.archive.views import ask  # here: it loads DuckDB
 
-    rows = sum(len(batch) for batch in open_table(job.env, job.archive, "pages").batches(["depth"]))
+    # What was fetched before the crawl was divided anew may be anybody's.
+    archives = [*(folder / "archive" for folder in earlier_folders(job.path)), job.archive]
+    rows = sum(
+        len(batch)
+        for archive in archives
+        for batch in open_table(job.env, archive, "pages").batches(["depth"])
+    )
     parts = rows // _PART + 1
     for part in range(parts):
         sql = _OLD.format(parts=parts, part=part, before=_sql_time(before), chosen=chosen)
-        yield from ask(job.env, [job.archive], sql).to_batches(_ROWS)
+        yield from ask(job.env, archives, sql).to_batches(_ROWS)
 
 
 def _sql_time(seconds: float) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from barkspider.core.events import Counters
 from barkspider.engine.phases import Phases
+from barkspider.engine.timings import Timings
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +29,14 @@ class Statistics:
     """A moment of a crawl. Rates are over the whole time; `refused` and `failed` are by reason.
 
     `discovered` + `ahead` = `pages` + `redirects` + `queued` + `deferred` + `in_flight` + all `refused` + all `failed` +
-    `dropped`; `ahead` counts what is known from before a crash and has not come up again.
+    `dropped`; `ahead` counts what is known from before a crash and has not come up again. `decided` counts how often URLs
+    were put off, held back and dropped, by decision and rule.
     `out_of_scope` counts links that never became URLs of this crawl, `robots_failed` requests for a robots.txt
     that were not answered or answered with an error, `rejected` pages that a classifier did not keep, all by
     reason; `classifier_errors` pages on which one's own failed, which are kept. `unchanged` of the pages were fetched again and have not changed. `problems` are the last ones that this run
     had in reaching hosts, the newest last. `gauges` are how things stand; `loop_held` among them is the longest time, in
     milliseconds, for which this run looked at no socket. `phases` are the CPU seconds of this run by what they were spent on
-    (`engine.phases`).
+    (`engine.phases`). `parallel` are the metrics of a crawl by several processes (`parallel.metrics`), and else not there.
     """
 
     seconds: float
@@ -57,6 +59,7 @@ class Statistics:
     ahead: int
     refused: dict[str, int]
     failed: dict[str, int]
+    decided: dict[str, int]
     out_of_scope: dict[str, int]
     robots_files: int
     robots_failed: dict[str, int]
@@ -65,10 +68,12 @@ class Statistics:
     gauges: dict[str, int]
     problems: tuple[Problem, ...]
     stopped_by: str
+    parallel: dict[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self)
+        found = asdict(self)
+        return {name: value for name, value in found.items() if value is not None}
 
 
 _NUMBERS = ("pages", "unchanged", "bytes", "links", "robots_files", "classifier_errors")
@@ -86,6 +91,7 @@ class Tally:
         self.before = 0.0  # seconds that earlier runs took
         self._cpu = time.process_time()
         self.phases = Phases()
+        self.timings = Timings()
 
     def save(self) -> dict[str, Any]:
         """For the journal and the checkpoints."""
@@ -133,6 +139,7 @@ class Tally:
             ahead=counters.ahead,
             refused=dict(counters.refused),
             failed=dict(counters.failed),
+            decided=dict(counters.decided),
             out_of_scope=dict(self.out_of_scope),
             robots_files=self.robots_files,
             robots_failed=dict(self.robots_failed),

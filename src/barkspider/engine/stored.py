@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,14 @@ from barkspider.archive.tables import TableFolder
 from barkspider.core.errors import StorageError, UrlError, UsageError
 from barkspider.core.settings import Page as PageSettings
 from barkspider.core.settings import Settings
-from barkspider.engine.folder import check_job, part_folders
-from barkspider.engine.redirecting import ERRORS, PAGES, redirecting, renamed
+from barkspider.engine.domain_aliases import ERRORS, PAGES, domain_aliases, renamed
+from barkspider.engine.folder import archive_folders, check_job
+from barkspider.engine.history import read_history
+from barkspider.engine.samples import Samples, merge
 from barkspider.engine.trust import read_settings
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import MANIFEST, read_manifest
-from barkspider.url import Domains, Keys, Normaliser, parse
+from barkspider.url import Domains, KeyMaker, Normaliser, parse
 
 # What reads pages takes compiled kernels: it is imported by what needs it, so that an answer to SQL need not wait for it.
 if TYPE_CHECKING:
@@ -109,7 +112,7 @@ class StoredJob:
 
     def __init__(self, path: Path) -> None:
         check_job(path, part=True)  # reading a part of one does no harm
-        self.path, self.archives = path, [folder / "archive" for folder in part_folders(path)]
+        self.path, self.archives = path, [folder / "archive" for folder in archive_folders(path)]
         self._env = Env()
 
     @cached_property
@@ -117,11 +120,33 @@ class StoredJob:
         """The settings that the crawl was given."""
         return read_settings(self._env, self.path)
 
-    def query(self, sql: str) -> pa.Table:
-        """The answer to a SELECT over pages, links, domains, robots, errors and duplicates."""
-        from barkspider.archive.views import ask  # here: a crawl does not wait for DuckDB to load
+    def query(self, sql: str, parameters: Sequence[str] = (), **bounds: float) -> pa.Table:
+        """The answer to a SELECT over pages, links, domains, robots, errors, listings, batches, duplicates, parallel and
+        history. Each ? stands for one of the `parameters`; `seconds`, `rows` and `memory` bound what it may take (`archive.views.Bounds`).
+        """
+        # Here: a crawl does not wait for DuckDB to load.
+        from barkspider.archive.views import Bounds, ask
 
-        return ask(self._env, self.archives, sql)
+        limits = Bounds(bounds.get("seconds", 0.0), int(bounds.get("rows", 0)), int(bounds.get("memory", 0)))
+        return ask(self._env, self.archives, sql, {"history": self._history}, parameters, limits)
+
+    def history(self) -> Samples:
+        """The time series of the crawl, of all its parts together, as its last checkpoint has it."""
+        whole = Samples.empty()
+        # The parts of each generation together; the next ones have counted on from there.
+        for _, archives in groupby(self.archives, lambda archive: archive.parent.parent):
+            whole = whole.joined(merge([read_history(self._env, archive.parent) for archive in archives]))
+        return whole
+
+    def _history(self) -> pa.Table:
+        """The table: of parts, each row has the number of its part."""
+        tables = [read_history(self._env, archive.parent).table() for archive in self.archives]
+        if len(tables) > 1:
+            tables = [
+                table.append_column("part", pa.array([number] * len(table), pa.uint16()))
+                for number, table in enumerate(tables)
+            ]
+        return pa.concat_tables(tables)
 
     def table(self, name: str) -> pa.Table:
         """A whole table, in memory."""
@@ -135,7 +160,7 @@ class StoredJob:
         """The domains of both ends of every link, a few rows at a time: `source_domain`, `target_domain`.
 
         A pair comes as often as there are links, and more often when the crawl, still running, merges files
-        of the table meanwhile. `merged` has other names for some domains (`redirecting_domains`).
+        of the table meanwhile. `merged` has other names for some domains (`domain_aliases`).
         """
         for batch in self._batches("links", ["source_domain", "target_domain"]):
             if merged:
@@ -143,14 +168,14 @@ class StoredJob:
                 batch = pa.RecordBatch.from_arrays(columns, schema=batch.schema)
             yield batch
 
-    def redirecting_domains(self) -> dict[str, str]:
+    def domain_aliases(self) -> dict[str, str]:
         """Domains that, as far as the crawl has seen, only redirect to another one, and to which."""
         pages, errors = self._batches("pages", PAGES), self._batches("errors", ERRORS)
-        return redirecting(pages, errors, Domains(self.settings.url.private_suffixes))
+        return domain_aliases(pages, errors, Domains(self.settings.url.private_suffixes))
 
     def known(self, urls: Sequence[str]) -> set[str]:
         """Those of some canonical URLs that were fetched, or tried to, by what the tables have."""
-        keys = Keys(self.settings.seed)
+        keys = KeyMaker(self.settings.seed)
         wanted = {keys.of(url): url for url in urls}
         values = pa.array(wanted, pa.uint64())
         found: set[str] = set()
@@ -173,13 +198,12 @@ class StoredJob:
         """Pack what the crawl last committed into a WACZ file; how many WARC files, captures and pages that is."""
         from barkspider.archive.wacz import write_wacz
 
-        if len(self.archives) > 1:
-            raise UsageError(
-                f"{self.path} has {len(self.archives)} parts, each with an archive: export {self.archives[0].parent} and so on"
-            )
-        known = (self.path / MANIFEST).exists()
-        state = read_manifest(self._env, self.path)[1].get("kept") if known else None
-        return write_wacz(self._env, self.archives[0], state, output, title=self.path.absolute().name)
+        archives = [(archive, self._committed(archive.parent)) for archive in self.archives]
+        return write_wacz(self._env, archives, output, title=self.path.absolute().name)
+
+    def _committed(self, folder: Path) -> dict[str, Any] | None:
+        """What the archive of a job, or of a part of one, has in the last checkpoint."""
+        return read_manifest(self._env, folder)[1].get("kept") if (folder / MANIFEST).exists() else None
 
     def captures(self, url: str) -> list[dict[str, Any]]:
         """What the index says of a URL, oldest first; the URL may be written in any way."""
@@ -197,6 +221,10 @@ class StoredJob:
         """What the indexes have of a canonical URL, oldest first, each with its archive."""
         found = [(archive, each) for archive in self.archives for each in captures(self._env, archive, url)]
         return sorted(found, key=lambda each: str(each[1]["timestamp"]))
+
+    def _others(self, archive: Path) -> list[Path]:
+        """Where what a record refers to may lie as well, if the crawl was divided anew since that was stored."""
+        return [other for other in self.archives if other != archive]
 
     def _batches(self, name: str, columns: list[str]) -> Iterator[pa.RecordBatch]:
         """Rows of a table; from the beginning again when a crawl that runs has merged files of it meanwhile."""
@@ -220,7 +248,7 @@ class StoredJob:
         from barkspider.fetch.message import read_whole
 
         try:
-            raw = whole_response(self._env, archive, record)
+            raw = whole_response(self._env, archive, record, self._others(archive))
         except StorageError:
             raw = record.block  # its original was moved away: what is here is the header
         answer = read_whole(raw)

@@ -9,19 +9,19 @@ import pyarrow.compute as pc
 
 from barkspider.archive import open_table
 from barkspider.archive.schemas import DIGESTS
-from barkspider.archive.verify import DAMAGE, Checked, Problem, verify_archive
+from barkspider.archive.verify import Checked, verify_archive
 from barkspider.core.errors import BarkspiderError, StorageError
 from barkspider.engine.checkpoint import JOURNAL, Checkpoint
-from barkspider.engine.folder import SETTINGS, check_job, part_folders
+from barkspider.engine.folder import SETTINGS, archive_folders, check_job
 from barkspider.engine.job import SEEDS, read_seeds
 from barkspider.engine.recrawl import LAST, read_last
 from barkspider.engine.trust import read_settings
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import MANIFEST, restoring
-from barkspider.storage.store.verify import verify_journal, verify_store
+from barkspider.storage.store.verify import DAMAGE, Fault, verify_journal, verify_store
 
 
-def verify_job(path: Path | str, checked: Checked | None = None) -> Iterator[Problem]:
+def verify_job(path: Path | str, checked: Checked | None = None) -> Iterator[Fault]:
     """Go through a job that no crawl is running on and give what is wrong, as it is found. Nothing is changed.
 
     What a crash has left and `resume` will mend is *recoverable*, no damage.
@@ -29,23 +29,23 @@ def verify_job(path: Path | str, checked: Checked | None = None) -> Iterator[Pro
     env, job, checked = Env(), Path(path), checked or Checked()
     check_job(job)
     yield from _check_texts(env, job)
-    for folder in part_folders(job):
+    for folder in archive_folders(job):
         for problem in _verify_part(env, folder, checked):
-            where = "" if folder == job else f"{folder.name}/"
+            where = "" if folder == job else f"{folder.relative_to(job)}/"
             yield problem._replace(file=where + problem.file)
 
 
-def _verify_part(env: Env, folder: Path, checked: Checked) -> Iterator[Problem]:
+def _verify_part(env: Env, folder: Path, checked: Checked) -> Iterator[Fault]:
     damaged = set()
     for fault in verify_store(env, folder):
         if fault.kind == DAMAGE:
             damaged.add(fault.file)
-        yield Problem(*fault)
+        yield fault
     if MANIFEST not in damaged:  # without it nobody knows where the journal begins
         try:
             checkpoint = Checkpoint.read(env, folder)
         except StorageError as error:
-            yield Problem(DAMAGE, MANIFEST, str(error))
+            yield Fault(DAMAGE, MANIFEST, str(error))
         else:
             if checkpoint is not None:
                 checked.files += checkpoint.files
@@ -53,14 +53,14 @@ def _verify_part(env: Env, folder: Path, checked: Checked) -> Iterator[Problem]:
                     yield from _check_counters(env, folder, checkpoint)
             applied = checkpoint.progress.sequence if checkpoint else 0
             for fault in verify_journal(env, folder / JOURNAL, applied):
-                yield Problem(*fault)
+                yield fault
     archive = folder / "archive"
     for fault in verify_store(env, archive / DIGESTS):
-        yield Problem(fault.kind, f"{DIGESTS}/{fault.file}", fault.what)
+        yield Fault(fault.kind, f"{DIGESTS}/{fault.file}", fault.what)
     yield from verify_archive(env, archive, checked)
 
 
-def _check_texts(env: Env, folder: Path) -> Iterator[Problem]:
+def _check_texts(env: Env, folder: Path) -> Iterator[Fault]:
     """The files that a person might read."""
     names, checks = env.list(folder), {SETTINGS: read_settings, SEEDS: read_seeds, LAST: read_last}
     for name, read in checks.items():
@@ -68,19 +68,19 @@ def _check_texts(env: Env, folder: Path) -> Iterator[Problem]:
             try:
                 read(env, folder)
             except BarkspiderError as error:
-                yield Problem(DAMAGE, name, str(error))
+                yield Fault(DAMAGE, name, str(error))
 
 
-def _check_counters(env: Env, folder: Path, checkpoint: Checkpoint) -> Iterator[Problem]:
+def _check_counters(env: Env, folder: Path, checkpoint: Checkpoint) -> Iterator[Fault]:
     """What the frontier counted, what the engine counted, and what the table of pages has, at the checkpoint."""
     file = checkpoint.snapshot
     try:
         counters = checkpoint.counters(env, folder)
     except StorageError as error:
-        yield Problem(DAMAGE, file, f"its counters cannot be read: {error}")
+        yield Fault(DAMAGE, file, f"its counters cannot be read: {error}")
         return
     if not counters.balanced():
-        yield Problem(DAMAGE, file, f"its counters do not add up: {counters}")
+        yield Fault(DAMAGE, file, f"its counters do not add up: {counters}")
     kept, last = 0, checkpoint.archive.tables.get("pages", -1)
     table = open_table(env, folder / "archive", "pages")
     parts = [part for part in table.parts() if part.last <= last]
@@ -93,6 +93,8 @@ def _check_counters(env: Env, folder: Path, checkpoint: Checkpoint) -> Iterator[
         return  # `verify_archive` says which file it is
     with restoring(folder):
         rejected = sum(checkpoint.progress.tally.get("rejected", {}).values())
-    if counters.pages != kept + rejected:
+    before = checkpoint.progress.inherited
+    if counters.pages != kept + rejected + before:
         what = f"counts {counters.pages} pages; the table of pages has {kept}, and {rejected} were rejected"
-        yield Problem(DAMAGE, file, what)
+        what += f", {before} were fetched before the crawl was divided anew" if before else ""
+        yield Fault(DAMAGE, file, what)

@@ -25,10 +25,11 @@ from barkspider.core.events import (
 from barkspider.core.records import Flag, UrlRow
 from barkspider.engine.contents import LARGE, Content, Contents
 from barkspider.engine.earlier import Earlier, EarlierPages
+from barkspider.engine.folder import earlier_folders
 from barkspider.engine.harvest import Reaped
 from barkspider.engine.job import Job
 from barkspider.engine.links import LinkMaker
-from barkspider.engine.reading import Reader
+from barkspider.engine.reading import ResponseReader
 from barkspider.engine.spare import SpareFiles
 from barkspider.engine.statistics import Tally
 from barkspider.fetch import Fetcher, Resolution, Response
@@ -59,14 +60,18 @@ class Worker:
         self._fetcher = Fetcher(job.settings)
         self.cookies, self.give_cookies = self._fetcher.cookies, self._fetcher.give_cookies
         self._contents = Contents(job.settings)
-        self._reader = Reader(job.settings, self._contents, links, archive, clock, tally, job.log)
-        self._earlier: EarlierPages | None = None  # made when the first page is fetched again
+        self._reader = ResponseReader(job.settings, self._contents, links, archive, clock, tally, job.log)
+        self._earlier: list[EarlierPages] = []  # made when the first page is fetched again
         self._spare = SpareFiles(job.env, self._shed)
 
     @property
     def has_room(self) -> bool:
         """Whether what was fetched is read so soon that more can be asked for."""
         return self._contents.has_room
+
+    def received(self) -> tuple[int, int]:
+        """Bytes of RAM in what was received and is not read yet, and how many there may be."""
+        return self._fetcher.received()
 
     def begin(self, instruction: Request, done: Callable[[Arrival], None]) -> None:
         """Get from the network what an instruction asks for, and tell `done`, which opens no socket."""
@@ -135,8 +140,8 @@ class Worker:
         """Close connections and files."""
         self._spare.close()
         self._contents.close()
-        if self._earlier is not None:
-            self._earlier.close()
+        for pages in self._earlier:
+            pages.close()
         await self._fetcher.aclose()
 
     def _shed(self, count: int) -> None:
@@ -146,9 +151,15 @@ class Worker:
         """What is stored of a page that is to be fetched, and stored, again only if it has changed."""
         if row.flags & _UNLESS_THE_SAME != Flag.AGAIN:
             return None
-        if self._earlier is None:
-            self._earlier = EarlierPages(self._job.env, self._job.archive)
-        return self._earlier.find(row.url.decode())
+        if not self._earlier:
+            # The newest first: what is here, then what there was before the crawl was divided anew, and before that.
+            archives = [
+                self._job.archive,
+                *(path / "archive" for path in reversed(earlier_folders(self._job.path))),
+            ]
+            self._earlier = [EarlierPages(self._job.env, archive) for archive in archives]
+        url = row.url.decode()
+        return next((found for pages in self._earlier if (found := pages.find(url)) is not None), None)
 
 
 def internal_error(instruction: Request) -> Outcome:

@@ -75,13 +75,13 @@ class AddressRules:
     ('no_contact', 8080, 443)
     """
 
-    def __init__(self, network: Network, contact: str) -> None:
+    def __init__(self, network: Network, contact: str, remembered: int = 65_536) -> None:
+        """`remembered` are how many verdicts are kept: a crawl meets millions of addresses."""
         self._allowed = [parse_network(text) for text in network.allow]
         self._ports = [parse_port_rule(text) for text in network.ports]
         self._contact = contact
-        # Bounded: a crawl meets millions of addresses.
-        self.refusal = lru_cache(maxsize=65536)(self._refusal)
-        self.port = lru_cache(maxsize=65536)(self._port)
+        self.refusal = lru_cache(remembered)(self._refusal)
+        self.port = lru_cache(remembered)(self._port)
 
     def _refusal(self, text: str) -> str:
         """Why an address must not be contacted: refused_address, no_contact, or "" when it may be."""

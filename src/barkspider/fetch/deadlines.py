@@ -1,7 +1,7 @@
 """Deadlines of many connections with one timer: a wheel that turns ten times a second.
 
 A timer of the loop for each phase of each request would cost as much as parsing its headers. Here setting
-a deadline is an append to a list; what has ended meanwhile is skipped when its slot comes up.
+a deadline is an entry in a slot; what has ended meanwhile is skipped when its slot comes up, or leaves it before.
 """
 
 from __future__ import annotations
@@ -26,17 +26,24 @@ class Deadlines:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._slots: defaultdict[int, list[Watched]] = defaultdict(list)
+        self._slots: defaultdict[int, dict[Watched, None]] = defaultdict(dict)
         self._timer: asyncio.TimerHandle | None = None
         self._reached = 0
 
     def watch(self, watched: Watched, deadline: float) -> None:
         """Have `check` called at this time of the loop, or a moment later."""
-        self._slots[max(int(deadline / _TICK) + 1, self._reached + 1)].append(watched)
+        self._slots[max(int(deadline / _TICK) + 1, self._reached + 1)][watched] = None
         if self._timer is None:
             now = self._loop.time()
             self._reached = int(now / _TICK)
             self._timer = self._loop.call_at((self._reached + 1) * _TICK, self._turn)
+
+    def forget(self, watched: Watched, deadline: float) -> None:
+        """Hold on no longer to what was to be checked at this time: a slot may be half a minute away, and what a crawl
+        has done with by then takes megabytes."""
+        slot = self._slots.get(int(deadline / _TICK) + 1)
+        if slot is not None:
+            slot.pop(watched, None)
 
     def close(self) -> None:
         """Watch nothing any more."""
@@ -53,6 +60,6 @@ class Deadlines:
             for watched in self._slots.pop(slot, ()):
                 again = watched.check(now)
                 if again is not None:
-                    self._slots[max(int(again / _TICK) + 1, reached + 1)].append(watched)
+                    self._slots[max(int(again / _TICK) + 1, reached + 1)][watched] = None
         self._reached = reached
         self._timer = self._loop.call_at((reached + 1) * _TICK, self._turn) if self._slots else None

@@ -53,7 +53,8 @@ class Exchange:
     and `detail` says more for people. `head` and `payload` are the exact bytes of the answer, `body` is the
     payload without chunk lines. `cut` says why a body is not whole: length, time (the deadline of
     the fetch), rate (slower than the least), parse (too costly), memory (large and slow while it was short),
-    disconnect. `claim` counts its memory for as long as it is kept. `repaired` names what was put right
+    disconnect. `claim` counts its memory for as long as it is kept; `digests` are what somebody has found of the payload
+    and of all of it. `repaired` names what was put right
     in an answer that no strict parser reads (docs/http.md); `headers` are those that came out.
     """
 
@@ -68,6 +69,8 @@ class Exchange:
     repaired: str = ""
     timing: Timing = _NO_TIME
     claim: object = field(default=None, repr=False, compare=False)
+    digests: tuple[bytes, bytes] | None = field(default=None, repr=False, compare=False)
+    _named: dict[bytes, list[bytes]] | None = field(default=None, repr=False, compare=False)
 
     @property
     def outcome(self) -> str:
@@ -93,16 +96,27 @@ class Exchange:
 
     def header(self, name: bytes) -> str:
         """The first header of this (lower-case) name, or ""."""
-        for key, value in self.headers:
-            if len(key) == len(name) and key.lower() == name:
-                return value.decode("latin-1").strip()
-        return ""
+        values = (self._named or self._by_name()).get(name)
+        return values[0].decode("latin-1").strip() if values else ""
 
     def all_headers(self, name: bytes) -> list[str]:
         """Every header of this (lower-case) name."""
-        size = len(name)
-        return [
-            value.decode("latin-1").strip()
-            for key, value in self.headers
-            if len(key) == size and key.lower() == name
-        ]
+        values = (self._named or self._by_name()).get(name, ())
+        return [value.decode("latin-1").strip() for value in values]
+
+    def forget_headers(self) -> None:
+        """Have none: others are to come."""
+        self.headers.clear()
+        self._named = None
+
+    def _by_name(self) -> dict[bytes, list[bytes]]:
+        """The values of headers by their names, when all are there: each page is asked for a dozen."""
+        named: dict[bytes, list[bytes]] = {}
+        for name, value in self.headers:
+            name = name.lower()
+            if name in named:
+                named[name].append(value)
+            else:
+                named[name] = [value]
+        self._named = named
+        return named

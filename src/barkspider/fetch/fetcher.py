@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
 
+from barkspider.core.allotment import names
 from barkspider.core.errors import SettingsError
 from barkspider.core.settings import Fetch, Network, Settings
 from barkspider.fetch.addresses import AddressRules
@@ -30,6 +31,7 @@ from barkspider.url import Domains, Parts, origin, split
 
 _ANYWHERE = Network(allow=("0.0.0.0/0", "::/0"))
 _MEMORY_SHARE = 8  # messages that nobody has read yet may take so small a part of `memory`
+_IDLE_SHARE = 16  # and idle connections this one
 # Seconds until another try where there was no file handle, and until others may have the place in flight.
 _NO_FILES_PAUSE, _NO_FILES_PATIENCE = 0.25, 10.0
 _LEAST_CONNECTIONS = 8  # that are never shed
@@ -128,12 +130,13 @@ class Fetching:
 class Fetcher:
     """Fetches for one crawl, on one loop. Whoever calls it keeps politeness and the number in flight.
 
-    Idle connections are kept per host and address until `fetch.keep_alive` is over or there are too many.
+    Idle connections are kept per host and address until `fetch.keep_alive` is over or they are too many, or take too much
+    memory.
     """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings.fetch
-        self.rules = AddressRules(settings.network, settings.agent.contact)
+        self.rules = AddressRules(settings.network, settings.agent.contact, names(settings.memory))
         self._resolver = Resolver(settings.dns, self.rules)
         self._headers, self._own_headers = common_headers(settings), own_headers(settings.fetch)
         self.cookies = CookieJar(
@@ -155,10 +158,15 @@ class Fetcher:
         self._scarce: asyncio.TimerHandle | None = None
         self._under_way: set[Fetching] = set()
         self._idle: OrderedDict[_Key, tuple[Connection, float]] = OrderedDict()
+        self._idle_bytes, self._most_idle_bytes = 0, settings.memory // _IDLE_SHARE
 
     def give_cookies(self) -> None:
         """Put the cookies of `cookies.file` into the jar, in the place of others."""
         self.cookies.give(self._given)
+
+    def received(self) -> tuple[int, int]:
+        """Bytes in messages that nobody has read yet, and how many there may be."""
+        return self._shared.intake.held, self._shared.intake.memory
 
     def look_up(self, host: str, done: Callable[[Resolution], None]) -> None:
         """Tell `done`, maybe at once, the addresses of a host that may be contacted."""
@@ -272,8 +280,11 @@ class Fetcher:
 
     def _take_idle(self, fetching: Fetching) -> bool:
         """Whether there is a connection from an earlier fetch that still stands."""
-        connection, _ = self._idle.pop(fetching.key, (None, 0.0)) if self._idle else (None, 0.0)
-        if connection is None or not connection.is_quiet():
+        if not self._idle or fetching.key not in self._idle:
+            return False
+        connection, _ = self._idle.pop(fetching.key)
+        self._idle_bytes -= connection.weight
+        if not connection.is_quiet():
             return False
         fetching.connection, fetching.kept = connection, True
         return True
@@ -309,8 +320,11 @@ class Fetcher:
             # The server may have closed the idle connection before our request came, or upon it: nobody
             # knows, so asking again is for whoever keeps the pauses.
             exchange.failure = STALE
-        elif connection.idle and self._settings.idle_connections:
-            self._keep(fetching.key, connection)
+        elif connection.idle:
+            if self._settings.idle_connections:
+                self._hold_idle(fetching.key, connection)
+            else:
+                connection.close()
         self._end(fetching, exchange)
 
     def _end(self, fetching: Fetching, exchange: Exchange) -> None:
@@ -328,18 +342,27 @@ class Fetcher:
                 )
             )
 
-    def _keep(self, key: _Key, connection: Connection) -> None:
+    def _hold_idle(self, key: _Key, connection: Connection) -> None:
         now = self._loop.time()
         if key in self._idle:  # two were asked at a time, and one is enough
-            self._idle.pop(key)[0].close()
+            self._idle.move_to_end(key, last=False)
+            self._drop_oldest()
         self._idle[key] = (connection, now + self._settings.keep_alive)
-        while self._idle and next(iter(self._idle.values()))[1] <= now:
-            self._idle.popitem(last=False)[1][0].close()
+        self._idle_bytes += connection.weight
+        while self._idle and (
+            self._idle_bytes > self._most_idle_bytes or next(iter(self._idle.values()))[1] <= now
+        ):
+            self._drop_oldest()
         self._drop_idle(self._settings.idle_connections)
 
     def _drop_idle(self, most: int) -> None:
         while len(self._idle) > most:
-            self._idle.popitem(last=False)[1][0].close()
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        _, (connection, _) = self._idle.popitem(last=False)
+        self._idle_bytes -= connection.weight
+        connection.close()
 
 
 def _tls_context(settings: Settings) -> ssl.SSLContext:

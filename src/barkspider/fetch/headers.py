@@ -1,4 +1,4 @@
-"""What headers say: the request we send, when to come back, and cookies."""
+"""What headers say: the request that we send, and when to come back. Which cookies go along, `cookies` says."""
 
 from __future__ import annotations
 

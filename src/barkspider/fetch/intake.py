@@ -29,7 +29,7 @@ _FEWEST = (
 )
 
 
-class Reading(Protocol):
+class Receiver(Protocol):
     """What receives: a connection. `held` is what its message takes, which only the intake changes."""
 
     held: int
@@ -65,7 +65,7 @@ class Intake:
     def __init__(
         self, settings: Fetch, memory: int, loop: asyncio.AbstractEventLoop, hour: Callable[[], int]
     ) -> None:
-        self._memory, self._loop, self._hour = memory, loop, hour
+        self.memory, self._loop, self._hour = memory, loop, hour
         self._rates = [settings.bandwidth] * 24
         for first, last, rate in map(parse_hours, settings.bandwidth_hours):
             for number in range(first, last if last > first else last + 24):
@@ -73,15 +73,15 @@ class Intake:
         self.is_limited = any(self._rates)
         self._tokens = float(self._rates[hour()]) * _BURST
         self._filled = loop.time()
-        self._waiting: list[Reading] = []
-        self._large: dict[Reading, float] = {}  # who holds more than the first piece, and since when
-        self._leaving: dict[Reading, tuple[float, int]] = {}  # who must make room: until when, from what on
+        self._waiting: list[Receiver] = []
+        self._large: dict[Receiver, float] = {}  # who holds more than the first piece, and since when
+        self._leaving: dict[Receiver, tuple[float, int]] = {}  # who must make room: until when, from what on
         self._most_leaving = max(_FEWEST, memory // (4 * settings.max_size))
         self._timer: asyncio.TimerHandle | None = None
         self.held = 0
         self.most_held = 0
 
-    def may_read(self, connection: Reading) -> bool:
+    def may_read(self, connection: Receiver) -> bool:
         """Whether to read now; if not, `resume` is called later."""
         if self.is_limited and self._tokens <= 0:
             self._refill()
@@ -92,7 +92,7 @@ class Intake:
             self._timer = self._loop.call_later(_TICK, self._turn)
         return False
 
-    def took(self, connection: Reading, size: int, held: int) -> None:
+    def took(self, connection: Receiver, size: int, held: int) -> None:
         """So many bytes were read, and the message takes so much memory now."""
         self.held += held - connection.held
         connection.held = held
@@ -103,7 +103,7 @@ class Intake:
         if self.is_limited:
             self._tokens -= size
 
-    def ended(self, connection: Reading) -> Claim | None:
+    def ended(self, connection: Receiver) -> Claim | None:
         """A message is over. What it holds counts until the claim is gone; a small one is soon read, and counts no more."""
         held, connection.held = connection.held, 0
         if held <= FIRST:
@@ -119,10 +119,10 @@ class Intake:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _is_free(self, connection: Reading) -> bool:
+    def _is_free(self, connection: Receiver) -> bool:
         if self.is_limited and self._tokens <= 0:
             return False
-        return self.held < self._memory or connection.held < FIRST or connection in self._leaving
+        return self.held < self.memory or connection.held < FIRST or connection in self._leaving
 
     def _refill(self) -> None:
         now, rate = self._loop.time(), self._rates[self._hour()]
@@ -138,7 +138,7 @@ class Intake:
         self._timer = None
         if self.is_limited:
             self._refill()
-        if self.held >= self._memory:
+        if self.held >= self.memory:
             self._make_room()
         waiting, self._waiting = self._waiting, []
         if not self.is_limited:
@@ -155,7 +155,7 @@ class Intake:
 
     def _make_room(self) -> None:
         """Cut those who had their chance and did not use it, as many as need be; then it is the turn of others."""
-        now, wanted = self._loop.time(), self.held - self._memory + self._memory // _EIGHTH
+        now, wanted = self._loop.time(), self.held - self.memory + self.memory // _EIGHTH
         for connection, (until, before) in list(self._leaving.items()):
             if now < until or wanted <= 0:
                 continue
@@ -173,7 +173,7 @@ class Intake:
             self._leaving[connection] = now + _CHANCE, connection.held
 
 
-def _held(connection: Reading) -> int:
+def _held(connection: Receiver) -> int:
     return connection.held
 
 

@@ -137,7 +137,7 @@ class Message:
             raise httptools.HttpParserError(self._trouble)
         self._trouble, self.speaking = "", False
         self._repairs += repairs
-        self._result.headers.clear()
+        self._result.forget_headers()
         self._parser = httptools.HttpResponseParser(self)
         self._parser.feed_data(head)
 
@@ -293,7 +293,7 @@ class Message:
         self._interim += 1
         if self._interim > self._limits.max_interim:
             raise httptools.HttpParserError("too many interim responses")
-        self._result.headers.clear()
+        self._result.forget_headers()
         self._head = b""
 
 

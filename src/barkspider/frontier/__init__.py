@@ -8,21 +8,27 @@ The engine calls `step(now, outcomes)` and gets instructions and the time of its
                   └► ready          └───────────────── come_back ◄──── Q_W ◄─── put_off ──┘
 
 `driver` applies outcomes, follows redirects and keeps to limits. It owns a `source`, which is where new links go and
-where URLs come from: `irlbot` has them in `stages` on disk, by their domains' reputation (`budget`), until the rules
-of their sites are known (`robots`); `sydney` takes a few of each page into RAM (`sampling`) and leaves the others on
+where URLs come from: `irlbot` has them in `stages` on disk, by their domains' reputation (`budget`) or by the links to them
+(`backlinks`), until the rules of their sites are known (`robots`); `sydney` takes a few of each page into RAM (`sampling`) and leaves the others on
 disk; `sydney_on_disk` has the set of seen URLs there too, and lets pages wait until it has told (`inquiries`). All hand
 them on through the `gate`, which knows the `shares` of sites and domains, what an earlier run has done already, which
 redirects led to a URL (`trails`), what links that were found later say of it (`later`), and Q_W.
 `ready` has a queue a host: there `politeness` says who may be contacted when, and `robots` what they forbid.
+`decisions` counts, by rule, what is refused, fails, is put off, held back or dropped, and traces a sample of it.
 
-`memory` writes what is in RAM to disk at each checkpoint, and reads it back. Where several processes divide a crawl, `modes`
-says what becomes of a link that another one owns, and `exchange` collects what is for others and takes what they send.
+`looking` tells people what is in RAM of a host. `memory` writes what is in RAM to disk at each checkpoint, and reads it back.
+Where several processes divide a crawl, `ownership` says whose a link is, `modes` what becomes of one that another process owns;
+`exchange` collects what is for others in an `outbox` each and takes what they send, and `strays` has what is to be fetched when
+own URLs run out; `census` samples what each has fetched, for the overlap and coverage of all, and `standing` is what one that
+ranks the domains of all is told, and tells. When a stopped crawl is divided anew, `dividing` hands on what its frontiers hold,
+in `lots`.
 Simulations share `budget`, `sampling` and `modes`.
 """
 
 from pathlib import Path
 
 from barkspider.core.settings import Settings
+from barkspider.frontier.census import Census
 from barkspider.frontier.driver import Driver
 from barkspider.frontier.exchange import NAME, Exchange
 from barkspider.frontier.gate import Gate, States
@@ -30,6 +36,7 @@ from barkspider.frontier.irlbot import Irlbot
 from barkspider.frontier.memory import Memory
 from barkspider.frontier.source import Source
 from barkspider.frontier.stages import Stages
+from barkspider.frontier.strays import Strays
 from barkspider.storage.env import Env
 
 __all__ = ["Driver", "Exchange", "open_frontier"]
@@ -43,11 +50,13 @@ def open_frontier(
     state: States = lambda _: None,
     resumed: float | None = None,
     background: bool = True,
+    part: bool = False,
 ) -> Driver:
     """The frontier that the settings choose, with its files in a folder.
 
     `state` gives what the last checkpoint has of a structure; `resumed` is the time, if there was one or there are
     outcomes to be replayed. Without `background` merges run within `step`: for clocks that do not go by themselves.
+    `part` says that it is that of a job of parts, though there may be only one.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as job:
@@ -70,8 +79,12 @@ def open_frontier(
             source = Sydney(settings, env, folder, gate, state)
     kept = state(Driver.name)
     exchange = None
-    if settings.parallel.processes > 1:
-        exchange = Exchange(settings, env, folder, gate.trails, state(NAME))
+    if settings.parallel.processes > 1 or part:
+        strays = None
+        if settings.parallel.mode == "cross-over":
+            strays = Strays(env, folder, state(Strays.name))
+        census = Census(env, folder, state(Census.name))
+        exchange = Exchange(settings, env, folder, gate.trails, state(NAME), census, strays)
     driver = Driver(settings, gate, source, Memory(env, folder, Driver.name, kept), exchange)
     if resumed is not None:
         gate.resume(resumed)

@@ -16,6 +16,7 @@ from typing import Any
 
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.events import (
+    Decision,
     Denied,
     FetchPage,
     Granted,
@@ -28,6 +29,7 @@ from barkspider.core.events import (
     Received,
     Redirect,
     RobotsFetched,
+    Scored,
     Sealed,
     Seeds,
     Structure,
@@ -35,8 +37,10 @@ from barkspider.core.events import (
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.budget.budgets import Distribution
+from barkspider.frontier.decisions import RECOVERING
 from barkspider.frontier.exchange import Exchange
 from barkspider.frontier.gate import Gate
+from barkspider.frontier.looking import about_host
 from barkspider.frontier.memory import Memory
 from barkspider.frontier.source import Found, Source
 from barkspider.storage.keyset import RecentKeys
@@ -44,6 +48,7 @@ from barkspider.storage.keyset import RecentKeys
 # Pages whose content is remembered, to find others of their site with the same: 10 to 50 MB. A site that shows the same
 # page again and again does so within its next few thousand pages, and after a restart soon enough.
 _CONTENTS = 1_000_000
+_ASTRAY = 1_000  # URLs of others taken at once when our own run out, at most
 _LATE = 5.0  # seconds after which a page under way no longer counts as coming
 
 
@@ -69,16 +74,23 @@ class Driver:
         self._contents = RecentKeys(_CONTENTS)  # what sites have shown, if duplicates are limited
         self._given: dict[int, float] = {}  # pages being fetched and since when, if pages are limited
         self._held = self._paused = False
+        self._strays = None if exchange is None else exchange.strays
+        self._astray, self._discovered = (
+            1,
+            -1,
+        )  # URLs of others that were taken last, and what was known before
 
     def step(self, now: float, outcomes: Sequence[Outcome]) -> tuple[list[Instruction], float]:
         """Apply the outcomes in order, then give out what may be done at this moment."""
-        self._gate.now, self._gate.begun = now, True
+        self._gate.now = self._gate.decisions.now = now
+        self._gate.begun = True
         found: list[Found] = []
         for outcome in outcomes:
             if isinstance(outcome, PageFetched):
                 found += self._page(outcome, now)
             elif isinstance(outcome, RobotsFetched):
                 self._ready.robots(outcome, now)
+                found += self._named(outcome)
             elif isinstance(outcome, HostResolved):
                 self._ready.resolved(outcome, now)
             elif isinstance(outcome, Denied):
@@ -92,12 +104,15 @@ class Driver:
         else:
             instructions, wake = self._source.give(now, room)
             self._gate.write_off()
+        if self._stray(now, room - len(instructions)):
+            wake = now
         if self.exchange is not None:
             instructions[:0] = (
                 self._ready.rests()
             )  # first: a server without a pause may be asked again at once
             if not self._held:
-                instructions += self.exchange.due(self.counters.pages, self.is_idle(), now)
+                due = self.exchange.due(self.counters.pages, self.is_idle(), now)
+                instructions += (replace(seal, news=self._source.news(seal.to)) for seal in due)
                 wake = min(wake, self.exchange.next_time())
         if self._most_pages < math.inf:
             self._given |= {item.row.key: now for item in instructions if isinstance(item, FetchPage)}
@@ -105,9 +120,22 @@ class Driver:
                 wake = min(wake, now + _LATE)
         return instructions, wake
 
+    def _stray(self, now: float, room: int) -> bool:
+        """Take URLs of other processes while nothing of our own waits; whether there were any."""
+        counters = self.counters
+        if not self._strays or room <= 0 or counters.queued or counters.deferred or self._source.waiting():
+            return False
+        # Most of what waits was found elsewhere meanwhile: the longer nothing new comes of it, the more is looked at.
+        news = counters.discovered > self._discovered
+        self._astray = room if news else min(2 * self._astray, _ASTRAY)
+        self._discovered = counters.discovered
+        self._source.take([Found(None, self._strays.take(self._astray))], now)
+        return True
+
     def replay(self, time: float, outcomes: Sequence[Outcome]) -> None:
         """Apply outcomes of an earlier run; their URLs are dropped when they come up."""
         time = min(time, self._gate.now)  # a clock may have been set back meanwhile
+        self._gate.decisions.now = time
         found: list[Found] = []
         for outcome in outcomes:
             if isinstance(outcome, PageFetched):
@@ -115,6 +143,7 @@ class Driver:
                 found += self._page(outcome, time, again=True)
             elif isinstance(outcome, RobotsFetched):
                 self._ready.replay_robots(outcome, time)
+                found += self._named(outcome)
             elif not isinstance(outcome, HostResolved | Denied):
                 found += self._event(outcome, time)
         self._hand_over(found)
@@ -131,9 +160,18 @@ class Driver:
         """Whether nothing is under way and nothing is left, or nothing more may be given out."""
         if self._enough():
             return True
+        return not self._ready.under_way and (self._held or not self.waits)
+
+    @property
+    def waits(self) -> bool:
+        """Whether any URL waits to be fetched, or to be known as new: one that may give out nothing looks at none."""
         counters = self.counters
-        waiting = counters.queued or counters.deferred or self._source.waiting()
-        return not self._ready.under_way and (self._held or not waiting)
+        return bool(
+            counters.queued
+            or counters.deferred
+            or self._source.waiting()
+            or (self._strays and len(self._strays))
+        )
 
     @property
     def granted(self) -> int | None:
@@ -144,6 +182,18 @@ class Driver:
     def least_grant(self) -> int:
         """The pages that it has, and those that may come from what is under way."""
         return self.counters.pages + self.counters.in_flight
+
+    def limit_pages(self, pages: int) -> None:
+        """Fetch no more pages than these in all; 0 means any number."""
+        self._most_pages = pages or math.inf
+
+    def block(self, domain: str) -> None:
+        """Refuse all URLs of a domain, each when it comes up."""
+        self._gate.block(domain)
+
+    def about_host(self, name: str, now: float) -> dict[str, Any]:
+        """What is known of a host in RAM, for people; see `looking`."""
+        return about_host(self._ready.find(self._gate.key_of(name)), now)
 
     def ranks(self) -> Distribution | None:
         """The in-degrees of the domains that this process counts; None where nobody goes by them."""
@@ -158,6 +208,10 @@ class Driver:
         others = {} if self.exchange is None else self.exchange.gauges()
         return {**self._source.gauges(), "hosts": len(self._ready), **others}
 
+    def queues(self) -> dict[str, int]:
+        """Those of its source, Q_W, and what is in RAM."""
+        return {**self._source.queues(), "Q_W": len(self._gate.delays), "ready": self.counters.queued}
+
     def traffic(self) -> dict[str, dict[str, Any]]:
         """That of its source."""
         return self._source.traffic()
@@ -166,22 +220,38 @@ class Driver:
         """Those of its source."""
         return self._source.notices()
 
+    def traced(self) -> list[Decision]:
+        """Those of its gate."""
+        return self._gate.decisions.traced()
+
     def validate(self) -> None:
         """Check the invariants, those of all parts included."""
         self._gate.validate()
         self._source.validate()
+        if self._strays is not None:
+            self._strays.validate()
 
     def close(self) -> None:
         """Let go of the files; what was committed stays."""
         self._source.close()
         self._gate.close()
+        if self._strays is not None:
+            self._strays.close()
+
+    @property
+    def holdings(self) -> tuple[Gate, Source]:
+        """All that it holds, for whoever hands it on (`dividing`)."""
+        return self._gate, self._source
 
     # ── what a checkpoint keeps ────────────────────────────────────────────────────────────────
 
     def structures(self) -> Sequence[Structure]:
         """Its own, that of Q_W, and those of its source."""
-        others = [] if self.exchange is None else [self.exchange]
-        return [self, self._gate.delays, *self._source.structures, *others]
+        others: tuple[Structure | None, ...] = (self._strays,)
+        if self.exchange is not None:
+            others = (self.exchange, self.exchange.census, self._strays)
+        there = (each for each in others if each is not None)
+        return [self, self._gate.delays, *self._source.structures, *there]
 
     def prepare(self) -> Prepared:
         """See `core.events.Structure`: all that is in RAM."""
@@ -200,11 +270,11 @@ class Driver:
 
     def recall(self) -> None:
         """Take back what the last checkpoint has, before anything else is done; the gate knows the time."""
-        kept = self._memory.read()
-        kept.restore(self._gate)
-        self._source.load(kept.head, kept.arrays)
+        remembered = self._memory.read()
+        remembered.restore(self._gate)
+        self._source.load(remembered.head, remembered.arrays)
         if self.exchange is not None:
-            granted = kept.head["granted"]
+            granted = remembered.head["granted"]
             self._most_pages = math.inf if granted is None else int(granted)
 
     # ── limits ─────────────────────────────────────────────────────────────────────────────────
@@ -239,7 +309,9 @@ class Driver:
             self._source.take(found, self._gate.now)
         self._gate.write_off()
 
-    def _event(self, outcome: Seeds | Sealed | Received | Granted | Ranked, now: float) -> list[Found]:
+    def _event(
+        self, outcome: Seeds | Sealed | Received | Granted | Ranked | Scored, now: float
+    ) -> list[Found]:
         """What nobody on the web has answered."""
         if isinstance(outcome, Seeds):
             return self._seeds(outcome.batch, now)
@@ -251,9 +323,19 @@ class Driver:
             return []
         assert self.exchange is not None
         if isinstance(outcome, Received):
-            return self.exchange.receive(outcome)
+            found = self.exchange.receive(outcome)
+            for each in found:
+                self._source.hear(outcome.sender, each.news)
+            return found
+        if isinstance(outcome, Scored):
+            return self.exchange.spread(outcome.asked, now)
         self.exchange.seal(outcome, self.counters.pages)
         return []
+
+    @staticmethod
+    def _named(outcome: RobotsFetched) -> list[Found]:
+        """The sitemaps that a robots.txt names. No page links to them."""
+        return [Found(None, outcome.links)] if outcome.links else []
 
     def _denied(self, outcome: Denied, now: float) -> None:
         if isinstance(outcome.asked, FetchPage):
@@ -284,6 +366,8 @@ class Driver:
         self._end(outcome, now, again)
         if outcome.failure or (outcome.status >= 300 and outcome.status != 304):
             return []  # it failed, or redirects out of scope or nowhere
+        if self.exchange is not None and self.exchange.census is not None and not row.flags & Flag.AGAIN:
+            self.exchange.census.fetched.add_one(row.key)
         links = NO_URLS if outcome.links is None else outcome.links
         return [self._followed(row, links, outcome.digest)]
 
@@ -320,10 +404,10 @@ class Driver:
             exact = target._replace(url=redirect.exact, flags=target.flags | Flag.EXACT)
             if again:
                 self.counters.ahead += 1
-                self._gate.put_off(now, exact, trail)
+                self._gate.put_off(now, exact, trail, RECOVERING)
             else:
                 self._ready.put_back(outcome, exact, trail, now)
-        return Found(source, links, target=target)
+        return Found(source, links, target=target, cookies=outcome.cookies)
 
     def _end(self, outcome: PageFetched, now: float, again: bool) -> None:
         if again:

@@ -1,9 +1,10 @@
 """What processes that divide a crawl send each other: links to pages of others, and edges to their domains.
 
     found ─► split ─ own ─► source
-               └ others' ─► outbox of each ─ Sealed ─► batch (to, number) ─► another process ─ Received ─► its source
+               ├ others' ─► outbox of each ─ Sealed ─► batch (to, number) ─► another process ─ Received ─► its source
+               └ or, by the mode, held back until own URLs run out (`strays`), taken, or dropped
 
-A process owns a range of slots, and with it whole domains (`url.partition`). What is for others is collected; when it is
+Who owns a URL is said by `ownership`, what becomes of it by `modes`. What is for others is collected; when it is
 time, a batch is asked for (`Seal`), and made when `Sealed` comes back. That is a record of the journal, so a batch is a
 function of the journal: after a crash the same batch is made again, under the same number. What enters it depends on
 nothing else that may change, neither on limits nor on what was seen: these are for its owner to say.
@@ -22,23 +23,31 @@ from typing import Any
 
 import numpy as np
 
-from barkspider.core.batch import UrlBatch
+from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.events import Prepared, Received, Seal, Sealed, Trail
+from barkspider.core.events import Prepared, Received, Score, Seal, Sealed, Trail
 from barkspider.core.records import Flag
 from barkspider.core.settings import Settings
-from barkspider.frontier.modes import SEND, bundle, rule
-from barkspider.frontier.source import Found
+from barkspider.frontier.budget.redirects import NOWHERE
+from barkspider.frontier.budget.star import RANKER
+from barkspider.frontier.census import Census
+from barkspider.frontier.outbox import Cookies, Outbox, cookies_in, edges_of, load_boxes, saved_boxes
+from barkspider.frontier.ownership import Ownership, slot_of
+from barkspider.frontier.source import Found, edge_sources
+from barkspider.frontier.standing import Standing
+from barkspider.frontier.strays import Strays
 from barkspider.frontier.trails import Trails
 from barkspider.storage.env import Env
 from barkspider.storage.format import checksum
 from barkspider.storage.store.snapshot import SUFFIX, read_snapshot, write_snapshot
-from barkspider.url.partition import KeyColumn, by_hash, slotted
+from barkspider.url.partition import KeyColumn, by_hash
 
 NAME, MAIL = "exchange", "mail"
 _OPEN = "open-"  # the file of what is in no batch yet
 _LARGE = 4_000_000  # bytes of links to one process: a batch is due, however few pages they are of
-_NO_EDGES = np.empty((2, 0), np.uint64)
+_CARRIED = 1_000  # redirects on their way through other processes whose cookies are remembered
+_NO_EDGES = np.empty(0, np.uint64), np.empty(0, np.uint64)
+_TOTALS = ("batches", "sent", "sent_bytes", "received", "dropped", "saved")
 
 
 def batch_name(process: int, number: int) -> str:
@@ -51,90 +60,64 @@ def inbox(folder: Path, part: int) -> Path:
     return folder.parent / MAIL / f"{part:04d}"
 
 
-class Outbox:
-    """What is collected for one process, in RAM: links, edges, trails of redirects, what belongs to the scope from now on."""
-
-    def __init__(self) -> None:
-        self.links: list[UrlBatch] = []
-        self.edges: list[tuple[KeyColumn, KeyColumn]] = []
-        self.trails: dict[int, Trail] = {}
-        self.scope: list[str] = []  # what redirects of seeds have added to it
-        self.size = 0  # bytes of links
-        self.since = math.inf  # when the first of it came
-
-    def __len__(self) -> int:
-        return sum(map(len, self.links)) + len(self.scope)
-
-    def put(self, links: UrlBatch, sources: KeyColumn, now: float) -> None:
-        """Take links, and the domains of their pages, one each or none."""
-        self.links.append(links)
-        self.edges.append((sources, links.pld_key[: len(sources)]))
-        self.size += int(links.packed.lengths().sum())
-        self.since = min(self.since, now)
-
-    def __copy__(self) -> Outbox:
-        """What is in it now, while more comes into the other."""
-        other = Outbox()
-        other.links, other.edges, other.scope = list(self.links), list(self.edges), list(self.scope)
-        other.trails, other.size, other.since = dict(self.trails), self.size, self.since
-        return other
-
-    def save(self) -> dict[str, Any]:
-        """All of it as it came, for `load`: then the same batch is made of it."""
-        trails = Trails(len(self.trails))
-        for key, trail in self.trails.items():
-            trails.put(key, trail)
-        pairs = np.concatenate([np.stack(edge) for edge in self.edges] or [_NO_EDGES], axis=1)
-        return {"links": UrlBatch.join(self.links).encode(), "edges": pairs, "trails": trails.save()}
-
-    def batch(self) -> dict[str, Any]:
-        """All of it as others get it: equal links once, with their number, and different edges."""
-        raw = self.save()
-        links = UrlBatch.join(self.links)
-        counts = bundle(slotted(links.key, links.pld_key))
-        first, edges = counts > 0, raw["edges"]
-        edges = np.ascontiguousarray(np.unique(edges[:, edges[0] != edges[1]], axis=1))
-        return raw | {"links": links.where(first).encode(), "counts": counts[first], "edges": edges}
-
-    def load(self, saved: Mapping[str, bytes], scope: Sequence[str], now: float) -> None:
-        """Take what `save` gave."""
-        links = UrlBatch.decode(saved["links"])
-        self.links, self.edges = [links], [_edges(saved["edges"])]
-        self.trails = dict(Trails.pairs(np.frombuffer(saved["trails"], np.uint64)))
-        self.scope = list(scope)
-        self.size, self.since = int(links.packed.lengths().sum()), now
-
-
 class Exchange:
     """See the module. A `Structure`; one thread: the driver's. Its I/O is its own files, and reading those of others."""
 
     name = NAME
 
     def __init__(
-        self, settings: Settings, env: Env, folder: Path, trails: Trails, state: dict[str, Any] | None
+        self,
+        settings: Settings,
+        env: Env,
+        folder: Path,
+        trails: Trails,
+        state: dict[str, Any] | None,
+        census: Census | None = None,
+        strays: Strays | None = None,
     ) -> None:
+        """`census` is told what is fetched here, and what is taken and left where nothing is sent; `strays` are for a mode in
+        which URLs of others are held back."""
         self._settings = settings.parallel
         self._env, self._folder, self._trails = env, folder, trails
         self._part, self._processes = settings.parallel.part, settings.parallel.processes
-        self._inbox = inbox(folder, self._part)
-        self.sends = rule(settings.parallel.mode)[0, 0] == SEND
-        self._outboxes = [Outbox() for _ in range(self._processes)]
+        self._inbox, self.census = inbox(folder, self._part), census
+        # Imported where they are needed: they take a second to compile, and one process alone needs none.
+        from barkspider.frontier import modes
+
+        self._modes, self._rule = modes, modes.rule(settings.parallel.mode)
+        self.sends = self._rule[0, 0] == modes.SEND
+        self._ownership, self.strays = Ownership(settings, env, folder), strays
+        # Whether who owns a page may not be who counts the links to its domain.
+        self._counts_apart = self.sends and settings.parallel.partition != "domain"
+        # Whether one process ranks the domains of all, and is told of redirects too.
+        self._ranks = (
+            self.sends and settings.frontier == "irlbot" and settings.budget.reputation == "supporters"
+        )
+        self._follows = settings.budget.merge_redirects
+        self._slot_of = slot_of(settings.parallel)
+        self._outboxes = [Outbox(self._slot_of) for _ in range(self._processes)]
+        # Cookies of the redirects that led to a URL which is being fetched, by its key.
+        self._carried: dict[int, Cookies] = {}
         self._asked: set[int] = set()  # for whom a batch was asked for, and is not made yet
         self._pages = [0] * self._processes  # fetched when the last batch was made
         kept = state or {}
         self.sealed: list[int] = list(kept.get("sealed", [0] * self._processes))
         self.applied: list[int] = list(kept.get("applied", [0] * self._processes))
         self.acknowledged: list[int] = list(kept.get("acknowledged", [0] * self._processes))
-        self.committed_applied = list(self.applied)
+        self.committed_applied, self.committed_sealed = list(self.applied), list(self.sealed)
         self.sent, self.received = int(kept.get("sent", 0)), int(kept.get("received", 0))  # URLs
-        self.sent_bytes = int(kept.get("sent_bytes", 0))
+        self.sent_bytes, self.batches = (
+            int(kept.get("sent_bytes", 0)),
+            int(kept.get("batches", sum(self.sealed))),
+        )
         self.dropped = int(kept.get("dropped", 0))  # by a firewall
+        self.saved = int(kept.get("saved", 0))  # URLs that were not sent because they are replicated
         self._sizes: dict[str, int] = {
             name.rpartition("/")[2]: size for name, size in kept.get("files", {}).items() if _OPEN not in name
         }
         self._number = int(kept.get("number", 0))
         self._unsynced: set[str] = set()  # batches that no checkpoint has
-        self._prepared = list(self.applied)
+        self._prepared = list(self.applied), list(self.sealed)
         env.make_folder(folder / NAME)
         if state is not None:
             self._recall()
@@ -142,46 +125,135 @@ class Exchange:
     # ── what is found ──────────────────────────────────────────────────────────────────────────
 
     def own(self, batch: UrlBatch) -> UrlBatch:
-        """The URLs of a batch that every process is given, such as seeds, that are this one's."""
-        return batch.where(by_hash(batch.pld_key, self._processes) == self._part)
+        """The URLs of a batch that every process is given, such as seeds, that are this one's; where nothing is sent, so is
+        what it has fetched itself and is to fetch again."""
+        again = (batch.flags & np.uint8(Flag.AGAIN | Flag.SEED)) == np.uint8(Flag.AGAIN)
+        own = batch.where((self._ownership.of(batch) == self._part) | (again & (not self.sends)))
+        if self.census is not None and not self.sends:
+            self.census.taken.add(own.key)
+        return own
 
     def split(self, found: Sequence[Found], now: float) -> list[Found]:
-        """What is found without the links to pages of others, which are collected for these."""
+        """What is found without what is not for us, which is collected for others, held back or dropped (`modes`)."""
+        if self.sends:
+            self._tell_scope(found, now)
         links = UrlBatch.join([each.links for each in found])
-        owners = by_hash(links.pld_key, self._processes)
-        if (owners == self._part).all():
-            return list(found)
+        counted_here = self._ownership.of_domains(links.pld_key) == self._part
+        more = (
+            self._report(found, edge_sources(found), links.pld_key, counted_here, now) if self._ranks else []
+        )
+        if not len(links):
+            return [*found, *more]
+        owners = self._ownership.of(links)
+        decisions = self._modes.decide(self._rule, self._part, owners, self._ownership.replicated(links))
+        if self.census is not None and not self.sends:
+            self.census.taken.add(links.key[decisions == self._modes.TAKE])
+            self.census.left.add(links.key[decisions != self._modes.TAKE])
+        self._follow_redirects(found, owners, decisions)
+        if not self._counts_apart and not decisions.any():
+            return [*found, *more]
         own, end = [], 0
         for each in found:
             start, end = end, end + len(each.links)
-            others = owners[start:end]
-            mine = others == self._part
-            if mine.all():
-                own.append(each)
-                continue
-            own.append(each._replace(links=each.links.where(mine)))
-            if self.sends:
-                self._collect(each, others, now)
-            else:
-                self.dropped += int((~mine).sum())
-        return own
+            each = each._replace(links=each.links.where(decisions[start:end] == self._modes.TAKE))
+            own.append(each._replace(edges=_NO_EDGES) if self._counts_apart and each.page else each)
+        for to in np.unique(owners[decisions == self._modes.SEND]).tolist():
+            self._outboxes[to].put(links.where((decisions == self._modes.SEND) & (owners == to)), now)
+        counted = self._count_edges(found, links, decisions, now)
+        if (decisions == self._modes.HOLD).any():
+            assert self.strays is not None
+            self.strays.hold(links.where(decisions == self._modes.HOLD))
+        self._drop(links, owners, decisions == self._modes.DROP)
+        own += [Found(None, NO_URLS, edges=counted)] if len(counted[0]) else []
+        return [*own, *more]
 
-    def _collect(self, found: Found, owners: Any, now: float) -> None:
-        for to in np.unique(owners).tolist():
-            if to == self._part:
+    def _count_edges(self, found: Sequence[Found], links: UrlBatch, decisions: Any, now: float) -> Any:
+        """Links between domains go to whoever counts them; those that are counted here, beside those of the links that we
+        take. A redirect makes no edge: it recommends nobody."""
+        sources, targets = edge_sources(found), links.pld_key
+        between = (sources != 0) & (sources != targets)
+        if not self.sends:
+            between &= decisions == self._modes.HOLD
+            return sources[between], targets[between]
+        if not self._counts_apart:  # who takes a link counts its domain
+            between &= decisions != self._modes.TAKE
+        sources, targets = sources[between], targets[between]
+        counters = self._ownership.of_domains(targets)
+        for to in np.unique(counters).tolist():
+            if to != self._part:
+                self._outboxes[to].put_edges(sources[counters == to], targets[counters == to], now)
+        return sources[counters == self._part], targets[counters == self._part]
+
+    def _follow_redirects(self, found: Sequence[Found], owners: Any, decisions: Any) -> None:
+        """The trail of a redirect goes with it; so do cookies, where a domain may have several processes."""
+        end = 0
+        for each in found:
+            end += len(each.links)
+            if each.target is None or each.page is None or not len(each.links):
                 continue
-            links, box = found.links.where(owners == to), self._outboxes[to]
-            # A redirect makes no edge: it recommends nobody. Its trail goes with it.
-            is_edge = found.page is not None and found.target is None
-            domain = found.page.pld_key if found.page is not None else 0
-            box.put(links, np.full(len(links) if is_edge else 0, domain, np.uint64), now)
-            if found.target is not None:
-                box.trails[found.target.key] = self._trails.pop(found.target.key)
-        if found.target is not None and found.target.flags & Flag.SEED:
-            for to, box in enumerate(self._outboxes):
-                if to != self._part:
-                    box.scope.append(found.target.url.decode())
-                    box.since = min(box.since, now)
+            key, decision = each.target.key, decisions[end - 1]
+            box = self._outboxes[owners[end - 1]]
+            if decision == self._modes.SEND:
+                box.trails[key] = self._trails.pop(key)
+            if not self._counts_apart:
+                continue
+            cookies = self._carried.pop(each.page.key, [])
+            if each.cookies:
+                cookies = [*cookies, (each.page.url.decode(), each.cookies)]
+            if cookies and decision == self._modes.SEND:
+                box.cookies[key] = cookies
+            elif cookies:
+                self._carry(key, cookies)
+
+    def _carry(self, key: int, cookies: Cookies) -> None:
+        self._carried[key] = cookies
+        if len(self._carried) > _CARRIED:
+            del self._carried[next(iter(self._carried))]
+
+    def _report(
+        self, found: Sequence[Found], sources: KeyColumn, targets: KeyColumn, mine: Any, now: float
+    ) -> list[Found]:
+        """Collect for whoever ranks what else it has to know of domains; if that is this process, what it does not see itself."""
+        between = (sources != 0) & (sources != targets)
+        if self._part == RANKER:
+            between &= ~mine
+            edges = sources[between], targets[between]
+            return [Found(None, NO_URLS, edges=edges)] if len(edges[0]) else []
+        pages = [(each.page.pld_key, each.target) for each in found if each.page is not None]
+        answers = [(domain, NOWHERE if to is None else to.pld_key) for domain, to in pages]
+        box = self._outboxes[RANKER]
+        box.standing.report((sources[between], targets[between]), _pairs(answers if self._follows else ()))
+        if len(box.standing):
+            box.since = min(box.since, now)
+        return []
+
+    def spread(self, score: Score, now: float) -> list[Found]:
+        """What a ranking has found, for the owners of the domains; our own are to be taken."""
+        own, owners = Standing(), by_hash(score.keys, self._processes)
+        for to, box in enumerate(self._outboxes):
+            mine = owners == to
+            standing = own if to == self._part else box.standing
+            standing.scores.append(Score(score.keys[mine], score.supporters[mine], score.in_force))
+            if to != self._part:
+                box.size += 12 * int(mine.sum())  # bytes
+                box.since = min(box.since, now)
+        return [Found(None, NO_URLS, standing=own)]
+
+    def _tell_scope(self, found: Sequence[Found], now: float) -> None:
+        """What seeds redirect to belongs to the scope in every process, whoever owns it: all may find links to it."""
+        for each in found:
+            if each.target is not None and each.target.flags & Flag.SEED:
+                for to, box in enumerate(self._outboxes):
+                    if to != self._part:
+                        box.extend_scope(each.target.url.decode(), now)
+
+    def _drop(self, links: UrlBatch, owners: Any, dropped: Any) -> None:
+        """Links that a firewall stops, or that their owners have known from the beginning."""
+        if not self.sends:
+            self.dropped += int(dropped.sum())
+            return
+        for to in np.unique(owners[dropped]).tolist():
+            self._outboxes[to].save_sending(links.key[dropped & (owners == to)])
 
     # ── batches ────────────────────────────────────────────────────────────────────────────────
 
@@ -189,7 +261,7 @@ class Exchange:
         """The batches that are to be made now: so many pages were fetched, so much time is over, or nothing is left to do."""
         seals = []
         for to, box in enumerate(self._outboxes):
-            if to in self._asked or not len(box):
+            if to in self._asked or not box:
                 continue
             since = pages - self._pages[to]
             late = now >= box.since + self._settings.interval
@@ -211,7 +283,11 @@ class Exchange:
     @property
     def is_empty(self) -> bool:
         """Whether nothing is collected for others that is in no batch."""
-        return not any(map(len, self._outboxes))
+        return not any(self._outboxes)
+
+    def waiting(self) -> list[int]:
+        """How many rows for each process are in no batch yet."""
+        return [len(box) for box in self._outboxes]
 
     def seal(self, outcome: Sealed, pages: int) -> None:
         """Make a batch of what was collected for a process."""
@@ -219,14 +295,16 @@ class Exchange:
         self._asked.discard(to)
         if number != self.sealed[to] + 1:
             raise StorageError(f"batch {number} for process {to} comes after {self.sealed[to]}")
-        box, self._outboxes[to] = self._outboxes[to], Outbox()
+        box, self._outboxes[to] = self._outboxes[to], Outbox(self._slot_of)
         name = batch_name(to, number)
-        arrays = box.batch()
+        arrays = box.batch() | {"news": outcome.asked.news}
         self.sent += len(arrays["counts"])
+        self.saved += box.saved
         path = self._folder / NAME / name
-        self._sizes[name] = write_snapshot(self._env, path, {"scope": box.scope}, arrays, sync=False)
+        self._sizes[name] = write_snapshot(self._env, path, box.head(), arrays, sync=False)
         self._unsynced.add(name)
         self.sent_bytes += self._sizes[name]
+        self.batches += 1
         self.sealed[to], self._pages[to] = number, pages
 
     def receive(self, outcome: Received) -> list[Found]:
@@ -239,13 +317,36 @@ class Exchange:
             or checksum_of(self._env, path) != outcome.checksum
         ):
             raise StorageError(f"{path} is not the batch that came after {self.applied[outcome.sender]}")
-        _, arrays = read_snapshot(self._env, path)
+        head, arrays = read_snapshot(self._env, path)
         links = UrlBatch.decode(arrays["links"])
         for key, trail in Trails.pairs(np.frombuffer(arrays["trails"], np.uint64)):
             self._trails.put(key, trail)
+        for key, cookies in cookies_in(head).items():
+            self._carry(key, cookies)
         self.applied[outcome.sender] = outcome.number
         self.received += len(links)
-        return [Found(None, links, edges=_edges(arrays["edges"]))]
+        counts, standing = np.frombuffer(arrays["counts"], np.uint32), Standing.read(arrays)
+        return [
+            Found(
+                None,
+                links,
+                edges=edges_of(arrays["edges"]),
+                standing=standing if len(standing) else None,
+                news=arrays["news"],
+                counts=counts,
+            )
+        ]
+
+    def sync_inbox(self) -> None:
+        """Make the names of batches that have arrived survive a power loss. Any thread."""
+        self._env.sync_folder(self._inbox)
+
+    def sizes(self, batch: Received) -> tuple[int, int, int, int]:
+        """How much is in a batch that has arrived: URLs, the links that they stand for, edges, bytes."""
+        path = self._inbox / batch_name(batch.sender, batch.number)
+        _, arrays = read_snapshot(self._env, path)
+        counts = np.frombuffer(arrays["counts"], np.uint32)
+        return len(counts), int(counts.sum()), len(edges_of(arrays["edges"])[0]), self._env.size(path)
 
     def acknowledge(self, to: int, number: int) -> None:
         """Another process has committed what it took from batches up to this one; they go with the next checkpoint."""
@@ -266,25 +367,22 @@ class Exchange:
         kept = {batch_name(to, number) for to, number in self.unacknowledged()}
         self._sizes = {name: size for name, size in self._sizes.items() if name in kept}
         self._number += 1
-        boxes = {to: copy(box) for to, box in enumerate(self._outboxes) if len(box)}
+        boxes = {to: copy(box) for to, box in enumerate(self._outboxes) if box or box.saved}
+        carried = list(self._carried.items())
         path, sizes, unsynced = self._open_path(), dict(self._sizes), self._unsynced
-        self._unsynced, self._prepared = set(), list(self.applied)
+        self._unsynced, self._prepared = set(), (list(self.applied), list(self.sealed))
         state = {
             "number": self._number,
             "sealed": list(self.sealed),
             "applied": list(self.applied),
             "acknowledged": list(self.acknowledged),
-            "sent": self.sent,
-            "sent_bytes": self.sent_bytes,
-            "received": self.received,
-            "dropped": self.dropped,
+            **self.totals(),
         }
 
         def describe() -> dict[str, Any]:
             self.sync(unsynced & sizes.keys())
-            arrays = {f"{to} {name}": data for to, box in boxes.items() for name, data in box.save().items()}
-            scopes = {str(to): box.scope for to, box in boxes.items()}
-            files = sizes | {path.name: write_snapshot(self._env, path, {"scope": scopes}, arrays)}
+            head, arrays = saved_boxes(boxes)
+            files = sizes | {path.name: write_snapshot(self._env, path, head | {"cookies": carried}, arrays)}
             return {**state, "files": {f"{NAME}/{name}": size for name, size in files.items()}}
 
         return describe
@@ -296,7 +394,7 @@ class Exchange:
 
     def committed(self) -> None:
         """See `core.events.Structure`."""
-        self.committed_applied = self._prepared
+        self.committed_applied, self.committed_sealed = self._prepared
         kept = {*self._sizes, self._open_path().name}  # those that were made since, too
         for name in self._env.list(self._folder / NAME):
             if name not in kept:
@@ -304,34 +402,58 @@ class Exchange:
 
     def _recall(self) -> None:
         head, arrays = read_snapshot(self._env, self._open_path())
-        for number, scope in head["scope"].items():
-            saved = {name: arrays[f"{number} {name}"] for name in ("links", "edges", "trails")}
-            self._outboxes[int(number)].load(saved, scope, 0.0)
+        load_boxes(self._outboxes, head, arrays)
+        self._carried = cookies_in(head)
 
     def _open_path(self) -> Path:
         return self._folder / NAME / f"{_OPEN}{self._number:08d}{SUFFIX}"
+
+    def totals(self) -> dict[str, int]:
+        """What was counted since the crawl began."""
+        return {name: getattr(self, name) for name in _TOTALS}
+
+    def begin_with(self, totals: Mapping[str, int]) -> None:
+        """Count on from what others had counted."""
+        for name in _TOTALS:
+            setattr(self, name, totals.get(name, 0))
 
     def gauges(self) -> dict[str, int]:
         """What was sent, received, dropped, and what waits."""
         return {
             "sent": self.sent,
             "sent_bytes": self.sent_bytes,
-            "batches": sum(self.sealed),
+            "batches": self.batches,
             "received": self.received,
             "not_ours": self.dropped,
-            "to_send": sum(map(len, self._outboxes)),
+            "not_sent": self.saved + sum(box.saved for box in self._outboxes),
+            "strays": 0 if self.strays is None else len(self.strays),
+            "to_send": sum(self.waiting()),
             "unacknowledged": sum(1 for _ in self.unacknowledged()),
         }
 
 
-def _edges(saved: bytes) -> tuple[KeyColumn, KeyColumn]:
-    sources, targets = np.frombuffer(saved, np.uint64).reshape(2, -1)
-    return sources, targets
+def _pairs(pairs: Sequence[tuple[int, int]]) -> tuple[KeyColumn, KeyColumn]:
+    found = np.array(pairs, np.uint64).reshape(-1, 2)
+    return np.ascontiguousarray(found[:, 0]), np.ascontiguousarray(found[:, 1])
+
+
+def read_batch(
+    env: Env, path: Path
+) -> tuple[list[str], UrlBatch, tuple[KeyColumn, KeyColumn], dict[int, Trail]]:
+    """What is in a batch: for the scope, links, edges between domains, and the trails of links that redirects led to."""
+    head, arrays = read_snapshot(env, path)
+    trails = dict(Trails.pairs(np.frombuffer(arrays["trails"], np.uint64)))
+    return head["scope"], UrlBatch.decode(arrays["links"]), edges_of(arrays["edges"]), trails
 
 
 def scope_of(env: Env, path: Path) -> list[str]:
     """What a batch adds to the scope of the crawl."""
     return [str(url) for url in read_snapshot(env, path)[0]["scope"]]
+
+
+def cookies_of(env: Env, path: Path) -> Cookies:
+    """The cookies that redirects in a batch have set."""
+    return [each for cookies in cookies_in(read_snapshot(env, path)[0]).values() for each in cookies]
 
 
 def checksum_of(env: Env, path: Path) -> int:

@@ -17,33 +17,41 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from barkspider.core.allotment import at_most
 from barkspider.core.batch import UrlBatch
-from barkspider.core.events import Counters, Trail
+from barkspider.core.events import Trail
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.later import LaterLinks
-from barkspider.frontier.politeness.delays import Delays
+from barkspider.frontier.decisions import BLOCKED, RECOVERING, SHARE_UNKNOWN, Decisions
+from barkspider.frontier.ownership import divides_domains, shares_hosts, slot_of
+from barkspider.frontier.politeness.delays import NEAR_BYTES, Delays
 from barkspider.frontier.ready import Ready
 from barkspider.frontier.shares import WAIT, Shares
 from barkspider.frontier.trails import Trails
 from barkspider.storage.env import Env
+from barkspider.url import KeyMaker
 from barkspider.url.partition import slotted
+
+if TYPE_CHECKING:
+    from barkspider.frontier.later import LaterLinks
 
 _REMEMBERED_HOSTS, _HOST = (
     100_000,
     800,
 )  # hosts with nothing queued, and the bytes of one: robots.txt, address
 _REMEMBERED_TRAILS, _TRAIL = 100_000, 200  # redirects on their way through the stages, and the bytes of one
+_NEAR_SHARE = 64  # of `memory`: rows of Q_W whose time is near; there may be twice as many
 _LATER_SHARE = 64  # of `memory`: links that were found lately
 _BACK_AT_ONCE = 2_000  # URLs that come back from Q_W in one step: some ten milliseconds
-_UNDECIDED = 1.0  # seconds after which a URL is looked at again of which nobody knows whether it may come up
+_UNDECIDED = 1.0  # seconds until a URL is looked at again if it is not known yet whether it may come up
 _DEFERRED = np.uint8(Flag.DEFERRED)  # marks these: among URLs that are admitted it has no meaning
-_FORMS = int(Flag.EXACT | Flag.REVISIT | Flag.AGAIN)  # of one URL, each with an outcome of its own
+_FORMS = int(
+    Flag.EXACT | Flag.REVISIT | Flag.AGAIN
+)  # flags that make another form of a URL, with an outcome of its own
 
 Form: TypeAlias = tuple[int, int, int]
 States: TypeAlias = Callable[
@@ -71,19 +79,34 @@ class Gate:
     """
 
     def __init__(self, settings: Settings, env: Env, folder: Path, state: States) -> None:
-        self.counters = Counters()
+        self.decisions = Decisions(settings.trace)
+        self.counters = self.decisions.counters
         remembered = at_most(_REMEMBERED_HOSTS, settings.memory, 16, _HOST)
-        self.ready = Ready(settings, self.counters, remembered, self.put_off)
-        self.delays = Delays(env, folder, state=state(Delays.name))  # Q_W
+        self.ready = Ready(settings, self.decisions, remembered, self.put_off)
+        near = at_most(NEAR_BYTES, settings.memory, _NEAR_SHARE)
+        self.delays = Delays(env, folder, near=near, state=state(Delays.name))  # Q_W
         self._off: list[tuple[float, UrlRow]] = []  # on its way to Q_W: rows are written in batches
         self.trails = Trails(at_most(_REMEMBERED_TRAILS, settings.memory, 64, _TRAIL))
         self.done: Counter[Form] = Counter()
-        self.shares = Shares(settings.limits)
+        self.shares = Shares(
+            settings.limits,
+            settings.parallel.part,
+            settings.parallel.processes if shares_hosts(settings.parallel) else 1,
+            settings.parallel.processes if divides_domains(settings.parallel) else 1,
+        )
         # Where it matters how deep a URL is, or who links there.
         matters = settings.scope.depth or settings.page.keep_tlds
-        self.later = LaterLinks(settings.memory // _LATER_SHARE) if matters else None
+        self.later: LaterLinks | None = None
+        if matters:  # its kernel is compiled where it does
+            from barkspider.frontier.later import LaterLinks
+
+            self.later = LaterLinks(settings.memory // _LATER_SHARE)
         self.now = 0.0
         self.begun = False
+        self._slot_of = slot_of(settings.parallel)
+        self._keys = KeyMaker(settings.seed)
+        # Domains that were excluded, maybe after URLs of them were found.
+        self.ready.excluded.update(map(self._keys.of, settings.scope.exclude_domains))
 
     def resume(self, now: float) -> None:
         """There were earlier runs: everybody counts as contacted at this moment."""
@@ -93,24 +116,21 @@ class Gate:
     # ── into Ready ─────────────────────────────────────────────────────────────────────────────
 
     def admits(self, row: UrlRow, now: float) -> bool:
-        """Whether a URL that comes up for the first time, and is counted as waiting nowhere, is within the share of its
-        site and its domain. One that is not is counted as refused; one of which that is not known yet is put off."""
+        """Whether a URL that comes up for the first time is within the share of its site and its domain. Before the call it
+        is counted as waiting nowhere. If it is not within the share it is counted as refused; if that cannot be known yet,
+        it is put off."""
         if not self.shares:
             return True
-        if self.begun and self.done[form(row)]:
+        if self.begun and self.done[form(row, self._slot_of)]:
             self.shares.count(row)
             return True  # to be dropped
         verdict = self.shares.verdict(row)
         if verdict == WAIT:
             marked = row._replace(flags=row.flags | Flag.DEFERRED)
-            self.put_off(now + _UNDECIDED, marked, self.trails.pop(row.key))
+            self.put_off(now + _UNDECIDED, marked, self.trails.pop(row.key), SHARE_UNKNOWN)
         elif verdict:
-            self.refuse(verdict, 1)
+            self.decisions.refuse(row, verdict)
         return not verdict
-
-    def refuse(self, reason: str, count: int) -> None:
-        """Count URLs, discovered before, that are not to be fetched."""
-        self.counters.refused[reason] = self.counters.refused.get(reason, 0) + count
 
     def put(self, row: UrlRow, now: float) -> None:
         """Let a URL wait for its host, unless it is done. It is counted as discovered, and as waiting nowhere."""
@@ -118,21 +138,32 @@ class Gate:
             self.counters.ahead -= 1
             return  # its trail may be that of another form that waits
         trail = self.trails.pop(row.key)
+        if row.pld_key in self.ready.excluded:
+            self.decisions.refuse(row, BLOCKED)
+            return
         if self.later is not None:
             row = self.later.told(row)
         if self.begun:
             self.ready.put(row, now, trail)
         else:
-            self.put_off(now, row, trail)
+            self.put_off(now, row, trail, RECOVERING)
+
+    def key_of(self, name: str) -> int:
+        """The key of a host or a domain."""
+        return self._keys.of(name)
+
+    def block(self, domain: str) -> None:
+        """Refuse what comes up of a domain from now on, here or when its turn has come."""
+        self.ready.excluded.add(self._keys.of(domain))
 
     def add_done(self, row: UrlRow) -> None:
         """A URL has an outcome of an earlier run: it is dropped when it comes up in this form."""
-        self.done[form(row)] += 1
+        self.done[form(row, self._slot_of)] += 1
         if _is_first(row):
             self.shares.add_done(row)
 
     def _is_done(self, row: UrlRow) -> bool:
-        found = form(row)
+        found = form(row, self._slot_of)
         if not self.done[found]:
             return False
         self.done[found] -= 1
@@ -144,9 +175,10 @@ class Gate:
 
     # ── Q_W ────────────────────────────────────────────────────────────────────────────────────
 
-    def put_off(self, time: float, row: UrlRow, trail: Trail) -> None:
-        """Let a URL, counted as waiting nowhere, come back at a time."""
+    def put_off(self, time: float, row: UrlRow, trail: Trail, rule: str) -> None:
+        """Let a URL, counted as waiting nowhere, come back at a time, by a rule of `decisions`."""
         self.counters.deferred += 1
+        self.decisions.put_off(row, rule, time)
         self._off.append((time, row))
         if trail:
             self.trails.put(row.key, trail)
@@ -198,11 +230,11 @@ def _is_first(row: UrlRow) -> bool:
     return not row.tries and not row.flags & _FORMS
 
 
-def form(row: UrlRow) -> Form:
+def form(row: UrlRow, slot_of: str = "pld_key") -> Form:
     """What tells the outcomes of one URL apart: it may be tried again, or be fetched in another form. The key has the
-    slot of its domain, so that whoever divides a job knows whose it is.
+    slot of its domain, or of another column, so that whoever divides a job knows whose it is.
 
     >>> form(UrlRow(0x5123, 2, 0x7004, 0, 0, tries=1, flags=int(Flag.SEED | Flag.AGAIN), url=b"http://a.example/"))
     (20484, 1, 128)
     """
-    return slotted(row.key, row.pld_key), row.tries, row.flags & _FORMS
+    return slotted(row.key, getattr(row, slot_of)), row.tries, row.flags & _FORMS

@@ -28,14 +28,13 @@ from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
 from barkspider.core.events import Structure
 from barkspider.frontier.gate import States
+from barkspider.storage.columns import Keys
 from barkspider.storage.drum.repository import CHECK, UPDATE, Drum
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
 from barkspider.storage.keyset import KeySet
 from barkspider.storage.queue.disk_queue import DiskQueue
 from barkspider.url.partition import slotted
-
-Keys = npt.NDArray[np.uint64]
 
 # A round ends when it has so many keys that those which are unknown, and those which are marked, take an eighth of `memory`
 # each at most: 16 bytes a key. So no generation of buckets has to end by itself.
@@ -69,13 +68,22 @@ class Inquiries:
     ...     for _ in range(2):
     ...         asked.ask([Asked(7, NO_URLS, links)]); asked.merge()
     ...         for kind, _, new in asked.answered(most=9):
-    ...             kind, len(new), asked.mark(keys_of(new))
+    ...             kind, len(new), int(asked.mark(keys_of(new)).sum())
     ...     asked.close()
     (7, 1, 1)
     (7, 0, 0)
     """
 
-    def __init__(self, env: Env, folder: Path, memory: int, state: States, background: bool) -> None:
+    def __init__(
+        self,
+        env: Env,
+        folder: Path,
+        memory: int,
+        state: States,
+        background: bool,
+        slot_of: str = "pld_key",
+    ) -> None:
+        self._slot_of = slot_of
         self._drum = Drum(
             env, folder, "seen", output="unique", sizing=_SIZING, background=background, state=state("seen")
         )
@@ -121,7 +129,7 @@ class Inquiries:
 
     def ask(self, entries: Sequence[Asked]) -> None:
         """Have entries wait until it is known which of their links are new; what is known not to be is left out at once."""
-        keys = keys_of(UrlBatch.join([entry.links for entry in entries]))
+        keys = keys_of(UrlBatch.join([entry.links for entry in entries]), self._slot_of)
         unsure = self.recent.missing(keys) & self._front.missing(keys)
         first = 0
         for kind, page, links in entries:
@@ -157,22 +165,39 @@ class Inquiries:
         for _ in range(min(most, self._left)):
             self._left -= 1
             entry = _decoded(self._queue.pop())
-            keys = keys_of(entry.links)
+            keys = keys_of(entry.links, self._slot_of)
             known = self._unknown.missing(keys)
             self._front.add(keys[known])
             yield entry._replace(links=entry.links.where(~known))
         if not self._left:
             self._unknown = KeySet()
 
-    def mark(self, keys: Keys) -> int:
-        """Mark keys as seen; how many of them were not among the `recent` ones."""
-        new = keys[self.recent.add(keys)]
-        self.marked(new)
-        return len(new)
+    def mark(self, keys: Keys) -> npt.NDArray[np.bool_]:
+        """Mark keys as seen; which of them were not among the `recent` ones."""
+        new = self.recent.add(keys)
+        self.marked(keys[new])
+        return new
 
     def marked(self, keys: Keys) -> None:
         """These keys were put into `recent` by the caller, who had it lent."""
         self._marked.append(keys)
+        self._drum.feed(UPDATE, keys)
+
+    @property
+    def unmerged(self) -> int:
+        """Keys, asked for or marked, that Z does not know of."""
+        return self._drum.pending
+
+    def wait(self) -> None:
+        """Wait for the merge that runs."""
+        self._drum.wait()
+
+    def known(self) -> Iterator[Keys]:
+        """All that is in Z, in order."""
+        return (keys for keys, _ in self._drum.items())
+
+    def know(self, keys: Keys) -> None:
+        """Mark keys of which nothing was asked here before."""
         self._drum.feed(UPDATE, keys)
 
     def save(self) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -231,9 +256,9 @@ class _Front:
         self._young.add(keys)
 
 
-def keys_of(batch: UrlBatch) -> Keys:
-    """Keys of the set of seen URLs, which tell the slots of their domains; 0 is none."""
-    return np.maximum(slotted(batch.key, batch.pld_key), np.uint64(1))
+def keys_of(batch: UrlBatch, slot_of: str = "pld_key") -> Keys:
+    """Keys of the set of seen URLs, which tell their slots by that column; 0 is none."""
+    return np.maximum(slotted(batch.key, getattr(batch, slot_of)), np.uint64(1))
 
 
 def _decoded(item: bytes) -> Asked:

@@ -18,7 +18,7 @@ from barkspider.core.errors import StorageError
 from barkspider.core.events import Counters, Prepared
 from barkspider.core.records import UrlRow
 from barkspider.frontier.gate import Gate, Saved
-from barkspider.frontier.politeness.hosts import Entry, State
+from barkspider.frontier.politeness.hosts import QueuedUrl, State
 from barkspider.frontier.politeness.pauses import HostPace
 from barkspider.frontier.ready import Ready
 from barkspider.frontier.robots.rules import ROBOTS, UNREACHABLE
@@ -33,7 +33,7 @@ _COUNT = "count "  # begins the names of arrays that are counters
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Remembered:
     """What was in RAM at a checkpoint; `head` and `arrays` have what the source saved as well."""
 
     head: dict[str, Any]
@@ -47,7 +47,7 @@ class Kept:
         counters = gate.counters
         for name, value in self.head["counters"].items():
             setattr(counters, name, value)
-        # What was queued or under way comes back from Q_W, as what it is: not to be found in RAM.
+        # What was queued or under way is not in RAM any more: it comes back from Q_W, and counts as what lies there.
         counters.deferred += counters.queued + counters.in_flight
         counters.queued = counters.in_flight = 0
         rows = UrlBatch.decode(self.arrays["rows"])
@@ -55,13 +55,16 @@ class Kept:
         gate.trails.load(np.frombuffer(self.arrays["trails"], np.uint64))
         for name, counter in _counters(gate).items():
             counter.update(_counter(self.arrays[_COUNT + name]))
-        for key, next_time, crawl_delay, trouble, duplicates in np.frombuffer(
-            self.arrays["paces"], _HOST
-        ).tolist():
+        paces = np.frombuffer(self.arrays["paces"], _HOST)
+        # Checkpoints of before do not tell the domains of hosts.
+        domains = np.frombuffer(self.arrays.get("pace domains", bytes(8 * len(paces))), np.uint64)
+        for (key, next_time, crawl_delay, trouble, duplicates), domain in zip(
+            paces.tolist(), domains.tolist(), strict=True
+        ):
             pace = HostPace()
             pace.trouble, pace.crawl_delay = trouble, crawl_delay
             pace.next_time = min(next_time, gate.now + next_time - self.head["now"])
-            gate.ready.restore(key, pace, duplicates)
+            gate.ready.restore(key, pace, duplicates, domain)
         for asked in self.head["asked"]:
             gate.ready.ask_again((str(asked[0]), str(asked[1]), int(asked[2])))
 
@@ -84,13 +87,16 @@ class Memory:
             if host.robots or host.errands:
                 asked += host.robots + host.errands
         rows = list[UrlRow]()
-        entries = [each for each in flying if isinstance(each, Entry)]
+        entries = [each for each in flying if isinstance(each, QueuedUrl)]
         behind = [host.first for host in busy if host.first is not None]
         while entries or behind:  # the first of each host, then the second
             rows += [entry.row for entry in entries]
             for entry in [entry for entry in entries if entry.trail]:
                 trails.put(entry.row.key, entry.trail)
             entries, behind = behind, [entry.behind for entry in behind if entry.behind is not None]
+        troubled = [
+            host for host in gate.ready.hosts() if host.next_time > now or host.trouble or host.duplicates
+        ]
         paces = [
             (
                 host.key,
@@ -99,9 +105,9 @@ class Memory:
                 host.trouble,
                 host.duplicates,
             )
-            for host in gate.ready.hosts()
-            if host.next_time > now or host.trouble or host.duplicates
+            for host in troubled
         ]
+        domains = [host.pld for host in troubled]
         counters = {name: dict(counter) for name, counter in _counters(gate).items()}
         head = {"now": now, "asked": asked, "counters": asdict(gate.counters)}
 
@@ -113,6 +119,7 @@ class Memory:
                     "rows": UrlBatch.from_rows(rows).encode(),
                     "trails": trails.save(),
                     "paces": np.array(paces, _HOST),
+                    "pace domains": np.array(domains, np.uint64),
                     **{_COUNT + name: _table(counter) for name, counter in counters.items()},
                     **arrays,
                 },
@@ -120,9 +127,9 @@ class Memory:
 
         return describe
 
-    def read(self) -> Kept:
+    def read(self) -> Remembered:
         """What the last checkpoint has."""
-        return Kept(*self._snapshot.read())
+        return Remembered(*self._snapshot.read())
 
 
 def _counters(gate: Gate) -> dict[str, Counter[Any]]:

@@ -7,7 +7,7 @@ replicated" into one of four decisions:
 | --- | --- | --- | --- |
 | independent | take | take | take |
 | firewall | take | drop | drop |
-| cross-over | take | keep until own URLs run out | the same |
+| cross-over | take | hold back until own URLs run out | the same |
 | exchange | take | send to its owner | drop: its owner has it from the beginning |
 
 In exchange mode a process sends what it collected in a batch, after k pages, or earlier when it has nothing left
@@ -15,7 +15,7 @@ to fetch: otherwise two processes could wait for each other's last links for eve
 are sent once, with the number of links that they stand for (`bundle`), by which the owner can count backlinks. No
 process remembers what it sent before (section 3.1).
 
-The live crawl and simulations call the same kernels.
+The live crawl (`exchange`) and simulations (`lab.simulate`) go by the same rules and call the same kernels.
 """
 
 from __future__ import annotations
@@ -31,19 +31,17 @@ from barkspider.core.errors import UsageError
 nb: Any = numba
 u8: Any = np.uint8
 
-TAKE, KEEP, SEND, DROP = 0, 1, 2, 3
-MODES = ("independent", "firewall", "cross-over", "exchange")
+TAKE, HOLD, SEND, DROP = 0, 1, 2, 3
 RULE = nb.types.Array(nb.uint8, 2, "C", readonly=True)
-OWNERS = nb.types.Array(nb.uint16, 1, "C", readonly=True)
-MARKS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
 
 # By mode: [another's, another's and replicated], [own, own and replicated].
-_RULES = (
-    ((TAKE, TAKE), (TAKE, TAKE)),
-    ((DROP, DROP), (TAKE, TAKE)),
-    ((KEEP, KEEP), (TAKE, TAKE)),
-    ((SEND, DROP), (TAKE, TAKE)),
-)
+_RULES = {
+    "independent": ((TAKE, TAKE), (TAKE, TAKE)),
+    "firewall": ((DROP, DROP), (TAKE, TAKE)),
+    "cross-over": ((HOLD, HOLD), (TAKE, TAKE)),
+    "exchange": ((SEND, DROP), (TAKE, TAKE)),
+}
+MODES = tuple(_RULES)
 
 
 def rule(mode: str) -> npt.NDArray[np.uint8]:
@@ -52,29 +50,35 @@ def rule(mode: str) -> npt.NDArray[np.uint8]:
     >>> rule("firewall").tolist() == [[DROP, DROP], [TAKE, TAKE]]
     True
     """
-    if mode not in MODES:
+    if mode not in _RULES:
         raise UsageError(f"{mode!r} is no mode; the modes are {', '.join(MODES)}")
-    return np.array(_RULES[MODES.index(mode)], np.uint8)
+    return np.array(_RULES[mode], np.uint8)
 
 
 @nb.njit(nb.uint8(RULE, nb.boolean, nb.boolean), nogil=True, cache=True)
 def decision(rule, is_own, is_replicated):  # type: ignore[no-untyped-def]
-    """What to do with one link."""
+    """What to do with one link.
+
+    >>> decision(rule("exchange"), False, True) == DROP
+    True
+    """
     return rule[1 if is_own else 0, 1 if is_replicated else 0]
 
 
-@nb.njit(nb.uint8[::1](RULE, nb.int64, OWNERS, MARKS), nogil=True, cache=True)
-def decide(rule, process, owners, replicated):  # type: ignore[no-untyped-def]
+def decide(
+    rule: npt.NDArray[np.uint8],
+    process: int,
+    owners: npt.NDArray[np.uint16],
+    replicated: npt.NDArray[np.bool_],
+) -> npt.NDArray[np.uint8]:
     """What `process` does with each link, given who owns its target and whether that is replicated.
 
     >>> owners, replicated = np.array([3, 5, 5], np.uint16), np.array([False, False, True])
     >>> decide(rule("exchange"), 3, owners, replicated).tolist() == [TAKE, SEND, DROP]
     True
     """
-    decisions = np.empty(len(owners), np.uint8)
-    for row in range(len(owners)):
-        decisions[row] = decision(rule, owners[row] == process, replicated[row])
-    return decisions
+    found: npt.NDArray[np.uint8] = rule[(owners == process).astype(np.int64), replicated.astype(np.int64)]
+    return found
 
 
 @nb.njit(nb.boolean(nb.int64, nb.int64, nb.boolean), nogil=True, cache=True)

@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Iterator
 
 from barkspider.core.events import (
-    Counters,
     Denied,
     FetchPage,
     FetchRobots,
@@ -30,7 +29,9 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.politeness.hosts import Asked, Entry, Host, Server, State
+from barkspider.frontier.decisions import BLOCKED, FAR_TURN, RETRY, ROBOTS_UNKNOWN, Decisions
+from barkspider.frontier.ownership import shares_hosts
+from barkspider.frontier.politeness.hosts import Asked, Host, QueuedUrl, Server, State
 from barkspider.frontier.politeness.pauses import HostPace, Multiples, Pauses, ServerPace, retry_pause
 from barkspider.frontier.politeness.roster import Roster
 from barkspider.frontier.politeness.slots import Slots, next_cost
@@ -54,21 +55,24 @@ class Ready:
     def __init__(
         self,
         settings: Settings,
-        counters: Counters,
+        decisions: Decisions,
         remembered_hosts: int,
-        put_off: Callable[[float, UrlRow, Trail], None],
+        put_off: Callable[[float, UrlRow, Trail, str], None],
     ) -> None:
-        """`put_off` is given a URL, no longer counted here, and when it should come back."""
-        self._politeness, self._counters, self._put_off = settings.politeness, counters, put_off
+        """`put_off` is given a URL, no longer counted here, when it should come back, and by which rule."""
+        self._politeness, self._decisions, self._put_off = settings.politeness, decisions, put_off
+        self._counters = decisions.counters
         self._pauses = Pauses(settings.politeness)
         self._horizon = max(_HORIZON, 2 * settings.politeness.host_delay)
         self._slots = Slots(settings.fetch.in_flight)
         self._lookups = Slots(settings.dns.in_flight)  # of these slots, those for looking up addresses
         self._roster = Roster(settings.politeness, remembered_hosts)
         self._origins = Origins(settings, self._roster)
+        self.excluded: set[int] = set()  # keys of domains that are left alone, which others fill
         self._look_at = math.inf  # when those in line for a slot are looked at again
         # Whether other processes ask the same servers, and the pauses that they have not been told of.
         self._shares_servers, self._rests = settings.parallel.processes > 1, list[Rest]()
+        self._shares_hosts = shares_hosts(settings.parallel)
 
     @property
     def under_way(self) -> int:
@@ -93,17 +97,17 @@ class Ready:
             known = host.origin_of(url)
             refusal = self._origins.refusal(host, known, url, now)
             if refusal:  # at once: nobody has to wait for this
-                self._end(self._counters.refused, refusal)
+                self._decisions.refuse(row, refusal)
                 return
             if known is not None and known.until > now:
                 rules = known.rules
         if host.error and host.next_time > now:
-            self._end(self._counters.failed, host.error)
+            self._decisions.fail(row, host.error)
             return
         if self._turn(host, now) > now + self._horizon:
-            self._put_off(self._assign_turn(host, now), row, trail)
+            self._put_off(self._assign_turn(host, now), row, trail, FAR_TURN)
             return
-        host.push(Entry(row, trail, known, rules))
+        host.push(QueuedUrl(row, trail, known, rules))
         self._counters.queued += 1
         self._roster.schedule(host)
 
@@ -149,6 +153,10 @@ class Ready:
     def host(self, key: int) -> Host:
         """The host of a key, made when it is new."""
         return self._roster.host(key)
+
+    def find(self, key: int) -> Host | None:
+        """The host of a key, if it is here."""
+        return self._roster.find(key)
 
     def hosts(self) -> Iterator[Host]:
         """All hosts, in no order."""
@@ -201,8 +209,8 @@ class Ready:
             else:
                 roster.wait(number, host.pld, host)
         self._serve_due(now, room, taken)
-        self._slots.settle()
-        self._lookups.settle()
+        self._slots.given_out()
+        self._lookups.given_out()
         self._look_at = now + _LOOK_AGAIN if roster.last_in_line() >= 0 else math.inf
         roster.forget(now)
         return taken
@@ -259,6 +267,9 @@ class Ready:
                 return self._fetch_robots(host, errand, address)
         blocked = False
         while (entry := host.first) is not None:
+            if host.pld in self.excluded:
+                self._decisions.refuse(self._take_out(host, entry), BLOCKED)
+                continue
             known = entry.origin
             if known is not None:
                 if known.asking:
@@ -269,7 +280,7 @@ class Ready:
                 if known.rules is not entry.rules or host.crawl_delay > self._politeness.max_crawl_delay:
                     refusal = self._origins.refusal(host, known, entry.row.url.decode(), now)
                     if refusal:
-                        self._drop(host, entry, self._counters.refused, refusal)
+                        self._decisions.refuse(self._take_out(host, entry), refusal)
                         continue
             host.pop(entry)
             host.flying = entry
@@ -309,7 +320,7 @@ class Ready:
             host.lookups, host.error = 0, outcome.error
             host.wait_until(now + self._politeness.retry_delay)
             while host.first is not None:
-                self._drop(host, host.first, self._counters.failed, outcome.error)
+                self._decisions.fail(self._take_out(host, host.first), outcome.error)
             self._origins.unanswerable(host, now)
         self._roster.schedule(host)
 
@@ -357,9 +368,10 @@ class Ready:
                 self._counters.redirects += 1
         elif outcome.temporary and row.tries < self._politeness.retries:
             again = row._replace(tries=row.tries + 1)
-            self._put_off(now + retry_pause(self._politeness, row.tries), again, outcome.asked.trail)
+            pause = retry_pause(self._politeness, row.tries)
+            self._put_off(now + pause, again, outcome.asked.trail, RETRY)
         else:
-            self._end(self._counters.failed, outcome.failure)
+            self._decisions.fail(row, outcome.failure)
 
     def put_back(self, outcome: PageFetched, row: UrlRow, trail: Trail, now: float) -> None:
         """Instead of `page_fetched`: the same URL goes back into the queue in another form."""
@@ -367,12 +379,12 @@ class Ready:
         self._release(outcome, self.host(outcome.asked.row.host_key), False, now)
         obeys = self._politeness.obey_robots
         if obeys and not self.knows(row, now):
-            self._put_off(now, row, trail)  # robots.txt may be known on disk
+            self._put_off(now, row, trail, ROBOTS_UNKNOWN)  # it may be known on disk
             return
         self._counters.queued += 1
         host = self.host(row.host_key)
         host.pld = row.pld_key
-        host.push(Entry(row, trail, host.find_origin(row.url.decode()) if obeys else None, None))
+        host.push(QueuedUrl(row, trail, host.find_origin(row.url.decode()) if obeys else None, None))
         self._roster.schedule(host)
 
     def _release(self, outcome: PageFetched | RobotsFetched, host: Host, trouble: bool, now: float) -> None:
@@ -385,24 +397,30 @@ class Ready:
         if trouble and not outcome.status:
             host.address_until = -math.inf  # nobody is there: the name may have another address
         if self._shares_servers:
-            self._rests.append(Rest(host.server.address, host.server.next_time - now))
+            rest = Rest(host.server.address, host.server.next_time - now)
+            if self._shares_hosts:
+                rest = Rest(rest.address, rest.seconds, host.key, host.next_time - now)
+            self._rests.append(rest)
         self._roster.end(host)
         self._shed(host, now)
         self._roster.schedule(host)
 
     def denied(self, outcome: Denied, now: float) -> None:
-        """Another process has the turn at a server: what was asked is asked again when that may be free."""
+        """Another process has the turn at a server, or a host: what was asked is asked again when that may be free."""
         asked = outcome.asked
         host = self.host(asked.host_key if isinstance(asked, FetchRobots) else asked.row.host_key)
         assert host.server is not None
         self._slots.end(host.key, now)
-        host.server.next_time = now + outcome.wait
+        if outcome.at_host:
+            host.wait_until(now + outcome.wait)
+        else:
+            host.server.next_time = now + outcome.wait
         if isinstance(asked, FetchRobots):
             self._origins.put(host, (asked.origin, asked.url, asked.hops))
         else:
             self._counters.in_flight -= 1
             self._counters.queued += 1
-            assert isinstance(host.flying, Entry)
+            assert isinstance(host.flying, QueuedUrl)
             host.flying.behind = None
             host.push(host.flying)
         self._roster.end(host)
@@ -420,9 +438,10 @@ class Ready:
         """Everybody counts as contacted at this moment, whatever an earlier run did."""
         self._roster.restarted = now
 
-    def restore(self, key: int, pace: HostPace, duplicates: int) -> None:
-        """What an earlier run knew of a host: its troubles and the end of its pause."""
+    def restore(self, key: int, pace: HostPace, duplicates: int, domain: int = 0) -> None:
+        """What an earlier run knew of a host: its troubles and the end of its pause; the key of its domain, if that is known."""
         host = self.host(key)
+        host.pld = host.pld or domain
         host.trouble, host.crawl_delay, host.duplicates = pace.trouble, pace.crawl_delay, duplicates
         host.wait_until(pace.next_time)
 
@@ -457,24 +476,19 @@ class Ready:
             or self._turn(host, now) - host.length * self._delay(host) <= now + self._horizon
         ):
             return
-        entry: Entry | None = host.first
+        entry: QueuedUrl | None = host.first
         host.first = host.last = None
         self._counters.queued -= host.length
         host.length = 0
         while entry is not None:
-            self._put_off(self._assign_turn(host, now), entry.row, entry.trail)
+            self._put_off(self._assign_turn(host, now), entry.row, entry.trail, FAR_TURN)
             entry = entry.behind
 
-    # ── counting ───────────────────────────────────────────────────────────────────────────────
-
-    def _drop(self, host: Host, entry: Entry, counts: dict[str, int], reason: str) -> None:
+    def _take_out(self, host: Host, entry: QueuedUrl) -> UrlRow:
+        """The first URL of a host, which is neither queued nor asked for any more."""
         host.pop(entry)
         self._counters.queued -= 1
-        self._end(counts, reason)
-
-    @staticmethod
-    def _end(counts: dict[str, int], reason: str) -> None:
-        counts[reason] = counts.get(reason, 0) + 1
+        return entry.row
 
     def validate(self) -> None:
         """Check the invariants: every host in the one place that its state says, every URL counted."""

@@ -24,8 +24,14 @@ class _Share:
     column: str
     reason: str
     most: int
+    processes: int = 1  # that divide it
     counts: Counter[int] = field(default_factory=Counter)
     ahead: Counter[int] = field(default_factory=Counter)
+
+    def most_of(self, key: int, part: int) -> int:
+        """What a process may have of it: all together as much as there is, whatever is left over goes round by the key."""
+        each, more = divmod(self.most, self.processes)
+        return each + ((part + key) % self.processes < more)
 
 
 class Shares:
@@ -39,10 +45,12 @@ class Shares:
     ('', 'site_limit')
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, part: int = 0, of_site: int = 1, of_domain: int = 1) -> None:
+        """Where so many processes have URLs of one site, or of one domain, each has its part of the limit."""
+        self._part = part
         self._all = (
-            _Share("host_key", "site_limit", limits.site_urls),
-            _Share("pld_key", "domain_limit", limits.domain_urls),
+            _Share("host_key", "site_limit", limits.site_urls, of_site),
+            _Share("pld_key", "domain_limit", limits.domain_urls, of_domain),
         )
         self._set = [share for share in self._all if share.most]
 
@@ -55,9 +63,10 @@ class Shares:
         waits = False
         for share in self._set:
             key = getattr(row, share.column)
-            if share.counts[key] >= share.most:
+            most = share.most_of(key, self._part)
+            if share.counts[key] >= most:
                 return share.reason
-            waits = waits or share.counts[key] + share.ahead[key] >= share.most
+            waits = waits or share.counts[key] + share.ahead[key] >= most
         if waits:
             return WAIT
         self.count(row)

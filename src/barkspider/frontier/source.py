@@ -5,14 +5,19 @@ outcomes of a step ─► driver ─ Found ─► take ─► source ─► give
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import UrlRow
 from barkspider.frontier.budget.budgets import Distribution
 from barkspider.frontier.gate import Saved
+from barkspider.frontier.lots import Lot
+from barkspider.frontier.standing import Standing
 from barkspider.url.partition import KeyColumn
 
 
@@ -26,7 +31,10 @@ class Found(NamedTuple):
     | a redirect in scope | the page | its target; nothing if it is not followed | its target | |
     | a batch of another process | None | its links to us | None | |
 
-    `edges` are links between domains that another process has found, by their keys: sources and targets.
+    `edges` are links between domains, by their keys, sources and targets, that are to be counted here: of other processes,
+    or of the page instead of those that its links would make. `standing` is what another process says of domains where all go by
+    supporters. `cookies` are those that a redirect has set, `news` what came with a batch (`budget.hearsay`), `counts` for how
+    many links each of the links stands.
     """
 
     page: UrlRow | None
@@ -34,6 +42,20 @@ class Found(NamedTuple):
     target: UrlRow | None = None
     barred: UrlBatch = NO_URLS
     edges: tuple[KeyColumn, KeyColumn] | None = None
+    standing: Standing | None = None
+    cookies: tuple[str, ...] = ()
+    news: bytes = b""
+    counts: npt.NDArray[np.uint32] | None = None
+
+
+def edge_sources(found: Sequence[Found]) -> KeyColumn:
+    """For each link the domain of its page, 0 where it makes no edge: a redirect recommends nobody, and where edges are given
+    they are all there are."""
+    domains = [
+        0 if each.page is None or each.target is not None or each.edges is not None else each.page.pld_key
+        for each in found
+    ]
+    return np.repeat(np.array(domains, np.uint64), [len(each.links) for each in found])
 
 
 class Source(Protocol):
@@ -77,12 +99,36 @@ class Source(Protocol):
         """The in-degrees of the domains that it knows, if it goes by them."""
         ...
 
+    def news(self, to: int) -> bytes:
+        """What another process is to hear with the next batch, if anything; it counts as said."""
+        ...
+
+    def hear(self, sender: int, news: bytes) -> None:
+        """What another process has said so."""
+        ...
+
     def learn_ranks(self, elsewhere: Distribution) -> None:
         """The in-degrees of the domains that other processes count."""
         ...
 
+    def complete(self, now: float) -> None:
+        """For a crawl that is divided anew: wait until all that was taken lies somewhere and nothing is being found out."""
+        ...
+
+    def lots(self) -> Iterator[Lot]:
+        """Give away all that it knows and holds, after `complete`; its files are as the last checkpoint has them."""
+        ...
+
+    def adopt(self, lot: Lot) -> None:
+        """Take what one of the same class gave away, before anything else is done; the caller counts the URLs."""
+        ...
+
     def gauges(self) -> dict[str, int]:
         """See `core.events.Frontier`."""
+        ...
+
+    def queues(self) -> dict[str, int]:
+        """See `core.events.Frontier`; Q_W and what is in `Ready` are the driver's to tell."""
         ...
 
     def traffic(self) -> dict[str, dict[str, Any]]:

@@ -19,7 +19,7 @@ such page brings in links that had not come up yet.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +32,13 @@ from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.core.texts import Texts
 from barkspider.frontier.budget.budgets import Distribution
+from barkspider.frontier.decisions import QUEUE_FULL, SAMPLE, SITE_DUPLICATES
 from barkspider.frontier.gate import Gate, Saved, States
 from barkspider.frontier.inquiries import keys_of
+from barkspider.frontier.lots import LEFT as LEFT_LOT
+from barkspider.frontier.lots import Lot
 from barkspider.frontier.memory import load_origins, save_origins
+from barkspider.frontier.ownership import slot_of
 from barkspider.frontier.sampling import LEFT, LOST, TAKEN, place_all
 from barkspider.frontier.source import Found
 from barkspider.storage.env import Env
@@ -46,6 +50,8 @@ _FED = 2_000  # URLs that go from the queue of P to `Ready` in one step: some te
 _URLS_A_SLOT = (
     40  # URLs in `Ready` for each request that may be in flight, as many as hosts are left alone meanwhile
 )
+_SEEN, _PRIMARY = "seen", "P"  # kinds of lots
+_KEYS = 1 << 16  # in a lot
 _SHRUNK = 0.9  # S is searched while P and S have less than this of their largest size: docs/simulation.md
 _LOOK_AGAIN = 0.25  # seconds until S is searched again for free hosts when a slice of it held none
 
@@ -54,7 +60,7 @@ class Sydney:
     """A `Source`; see the module. One thread; its only I/O are the files of P and S.
 
     P is filled by links and by S; S is filled by pages with more than t new links and emptied into P. Keys of
-    seen URLs tell the slots of their domains (`url.partition`).
+    seen URLs tell their slots (`url.partition`).
     """
 
     def __init__(self, settings: Settings, env: Env, folder: Path, gate: Gate, state: States) -> None:
@@ -67,7 +73,7 @@ class Sydney:
         self._queue = DiskQueue(env, folder, "queues/P", state=state("queues/P"))
         self._secondary = DiskQueue(env, folder, "queues/S", state=state("queues/S"))
         self._emptying = 0  # pages of S that belong to P since that was empty
-        self._seen = KeySet()
+        self._seen, self._slot_of = KeySet(), slot_of(settings.parallel)
         self._random = np.array([settings.seed], np.uint64)
         self._search_at = -math.inf  # when S may be searched for free hosts
         self._largest = 0
@@ -101,6 +107,13 @@ class Sydney:
         """It goes by none."""
         return None
 
+    def news(self, to: int) -> bytes:  # noqa: ARG002
+        """It has none."""
+        return b""
+
+    def hear(self, sender: int, news: bytes) -> None:
+        """It has no use for any."""
+
     def learn_ranks(self, elsewhere: Distribution) -> None:
         """It goes by none."""
 
@@ -113,6 +126,10 @@ class Sydney:
             "seen": len(self._seen),
             "refetched": self._revisits,
         }
+
+    def queues(self) -> dict[str, int]:
+        """See `core.events.Frontier`."""
+        return {"P": self._primary(), "S": len(self._secondary)}
 
     def traffic(self) -> dict[str, dict[str, Any]]:
         """It has no part that is counted."""
@@ -137,6 +154,37 @@ class Sydney:
         """Let go of the files; what was committed stays."""
         self._queue.close()
         self._secondary.close()
+
+    # ── for a crawl that is divided anew ───────────────────────────────────────────────────────
+
+    def complete(self, now: float) -> None:  # noqa: ARG002
+        """See `Source`: nothing is ever being found out. What was adopted counts as the largest that there was."""
+        self._largest = max(self._largest, self._size())
+
+    def lots(self) -> Iterator[Lot]:
+        """See `Source`: what was seen, P, and S, whose pages fall apart into the links of each process."""
+        for keys in self._known():
+            yield Lot(_SEEN, keys)
+        while len(self._queue):
+            yield Lot.of(_PRIMARY, UrlBatch.checked(Texts.from_arrow(self._queue.pop_batch(_FED))))
+        while len(self._secondary):
+            yield Lot.of(LEFT_LOT, UrlBatch.decode(self._secondary.pop()))
+
+    def adopt(self, lot: Lot) -> None:
+        """See `Source`."""
+        if lot.kind == _SEEN:
+            self._know(lot.keys)
+        elif lot.kind == _PRIMARY:
+            self._queue.append_batch(lot.urls.packed.to_arrow())
+        else:
+            self._secondary.append(lot.urls.encode())
+
+    def _known(self) -> Iterator[npt.NDArray[np.uint64]]:
+        keys = self._seen.keys()
+        yield from (keys[start : start + _KEYS] for start in range(0, len(keys), _KEYS))
+
+    def _know(self, keys: npt.NDArray[np.uint64]) -> None:
+        self._seen.add(keys)
 
     # ── what comes in ──────────────────────────────────────────────────────────────────────────
 
@@ -192,6 +240,9 @@ class Sydney:
     def _has_space(self) -> bool:
         return self._counters.queued < self._most_ready
 
+    def _keys(self, batch: UrlBatch) -> npt.NDArray[np.uint64]:
+        return keys_of(batch, self._slot_of)
+
     # ── the queues ─────────────────────────────────────────────────────────────────────────────
 
     def _primary(self) -> int:
@@ -222,7 +273,7 @@ class Sydney:
         links = UrlBatch.join([batch for _, batch, _, _ in pages])
         if not len(links):
             return
-        keys = keys_of(links)
+        keys = self._keys(links)
         table, shift = self._seen.lend(len(keys))
         counts = np.array([len(batch) for _, batch, _, _ in pages])
         # What comes out of S has given up its place; a page that was fetched has kept it until now.
@@ -242,20 +293,21 @@ class Sydney:
         )
         taken, left = fates == TAKEN, np.flatnonzero(fates == LEFT)
         self._seen.returned(int(taken.sum()))
-        self._drop(int((fates == LOST).sum()))
+        self._gate.decisions.drop(links, QUEUE_FULL, fates == LOST)
         if len(left):
             rest, start = links.take(left), 0
+            self._gate.decisions.hold_back(rest, SAMPLE)
             for (page, *_), stop in zip(
                 pages, np.searchsorted(left, np.cumsum(counts)).tolist(), strict=True
             ):
                 if stop > start:
-                    self._keep(page, rest.slice(start, stop))
+                    self._leave(page, rest.slice(start, stop))
                 start = stop
         if taken.any():
             self._admit(links.where(taken), now)
         self._largest = max(self._largest, largest - self._counters.in_flight)
 
-    def _keep(self, page: UrlRow | None, left: UrlBatch) -> None:
+    def _leave(self, page: UrlRow | None, left: UrlBatch) -> None:
         """An entry of S: the links that are left of a page, or the page itself if it is to be fetched again."""
         if self._refetch and page is not None:
             left = UrlBatch.from_rows([page._replace(flags=page.flags | Flag.REVISIT)])
@@ -271,18 +323,14 @@ class Sydney:
 
     def _refuse(self, batch: UrlBatch) -> None:
         """Links within a site that has shown too many duplicates are seen, and refused, if they are new."""
-        count = self._mark(keys_of(batch))
-        if count:
-            self._counters.discovered += count
-            self._gate.refuse("site_duplicates", count)
+        new = batch.where(self._mark(self._keys(batch)))
+        if len(new):
+            self._counters.discovered += len(new)
+            self._gate.decisions.refuse_all(new, SITE_DUPLICATES)
 
-    def _mark(self, keys: npt.NDArray[np.uint64]) -> int:
-        """Mark as seen; how many were not."""
-        return int(self._seen.add(keys).sum())
-
-    def _drop(self, count: int) -> None:
-        self._counters.discovered += count
-        self._counters.dropped += count
+    def _mark(self, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Mark as seen; which of them were not."""
+        return self._seen.add(keys)
 
     # ── S ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -328,7 +376,7 @@ class Sydney:
 
     def _take_from(self, entry: UrlBatch, free: npt.NDArray[np.uint64], room: int, now: float) -> int:
         """Of an entry that was taken from S, links to free hosts go into P, one a host, the others back; how many went."""
-        new = entry.where(self._seen.missing(keys_of(entry)))
+        new = entry.where(self._seen.missing(self._keys(entry)))
         hosts, firsts = np.unique(new.host_key, return_index=True)
         places = self._limit - self._held() - len(self._secondary) - 1  # one is for the entry
         chosen = np.zeros(len(new), np.bool_)
@@ -337,7 +385,7 @@ class Sydney:
             self._secondary.append(new.where(~chosen).encode())
         if chosen.any():
             taken = new.where(chosen)
-            self._mark(keys_of(taken))
+            self._mark(self._keys(taken))
             self._counters.discovered += len(taken)
             for row in taken.rows():
                 if self._gate.admits(row, now):

@@ -16,7 +16,7 @@ fetched no more than a fifth of the time goes into these, and there is one a sec
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.gate import Gate, Saved, States
-from barkspider.frontier.inquiries import Asked, Inquiries, keys_of
+from barkspider.frontier.inquiries import Asked, Inquiries
 from barkspider.frontier.source import Found
 from barkspider.frontier.sydney import Sydney
 from barkspider.storage.env import Env
@@ -52,7 +52,7 @@ class SydneyOnDisk(Sydney):
         self, settings: Settings, env: Env, folder: Path, gate: Gate, state: States, background: bool
     ) -> None:
         super().__init__(settings, env, folder, gate, state)
-        self._asked = Inquiries(env, folder, settings.memory, state, background)
+        self._asked = Inquiries(env, folder, settings.memory, state, background, self._slot_of)
         self._seen = self._asked.recent
         self._waiting = [0] * _KINDS  # entries of N by what they are
         self._began: float | None = None  # when the merge began that runs
@@ -79,6 +79,10 @@ class SydneyOnDisk(Sydney):
         self._asked.load(head["inquiries"], arrays)
         self._waiting = [int(count) for count in head["waiting"]]
 
+    def queues(self) -> dict[str, int]:
+        """See `core.events.Frontier`."""
+        return {**super().queues(), "N": len(self._asked)}
+
     def gauges(self) -> dict[str, int]:
         """Those of `Sydney`, and how many pages wait in N."""
         return {**super().gauges(), "seen": self._asked.seen, "unchecked": len(self._asked)}
@@ -103,6 +107,21 @@ class SydneyOnDisk(Sydney):
         """Let go of the files; what was committed stays."""
         super().close()
         self._asked.close()
+
+    def complete(self, now: float) -> None:
+        """See `Source`: nothing waits in N, and Z has all that was seen."""
+        while len(self._asked) or self._asked.unmerged or not self._asked.is_open:
+            if self._asked.is_open:
+                self._begin(now)
+            self._asked.wait()
+            self._place(now, 0)
+        super().complete(now)
+
+    def _known(self) -> Iterator[npt.NDArray[np.uint64]]:
+        return self._asked.known()
+
+    def _know(self, keys: npt.NDArray[np.uint64]) -> None:
+        self._asked.know(keys)
 
     def take(self, found: Sequence[Found], now: float) -> None:  # noqa: ARG002
         """Ask which of the links are new."""
@@ -187,7 +206,7 @@ class SydneyOnDisk(Sydney):
         """Of an entry that was searched, links to hosts that are free now go into P; how many."""
         most = min(room, self._limit - self._held() - len(self._secondary) - 1)
         if most <= 0:
-            left = entry.where(self._seen.missing(keys_of(entry)))
+            left = entry.where(self._seen.missing(self._keys(entry)))
             if len(left):
                 self._secondary.append(left.encode())
             return 0
@@ -198,12 +217,12 @@ class SydneyOnDisk(Sydney):
     # ── what `Sydney` does at once ─────────────────────────────────────────────────────────────
 
     def _held(self) -> int:
-        return super()._held() + self._places()
+        return super()._held() + self._waiting_pages()
 
     def _size(self) -> int:
-        return super()._size() + self._places()
+        return super()._size() + self._waiting_pages()
 
-    def _places(self) -> int:
+    def _waiting_pages(self) -> int:
         return sum(self._waiting[_PAGE:])
 
     def _is_drained(self) -> bool:
@@ -221,8 +240,8 @@ class SydneyOnDisk(Sydney):
         return 1
 
     def _admit(self, new: UrlBatch, now: float) -> None:
-        self._asked.marked(keys_of(new))
+        self._asked.marked(self._keys(new))
         super()._admit(new, now)
 
-    def _mark(self, keys: npt.NDArray[np.uint64]) -> int:
+    def _mark(self, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         return self._asked.mark(keys)

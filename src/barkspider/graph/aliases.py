@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-Keys: TypeAlias = npt.NDArray[np.uint64]
+if TYPE_CHECKING:  # it loads the compiler, which SQL does not need
+    from barkspider.storage.columns import Keys
 
 
 class Aliases(NamedTuple):

@@ -25,7 +25,7 @@ def supporters_a(graph: Graph, memory: int, work: Work) -> Scores:
     """SUPP2-A: for as many nodes x as fit, read the whole in-graph for in-neighbours of their in-neighbours.
 
     Equation (4): D = F² (E[d_in] + E[SUPP2]) / (E[d_in] Ω). Nobody knows how many supporters the nodes in Q
-    will turn out to have, so Q begins with too many, and when memory is full the last of them are let go and
+    will turn out to have, so Q begins with too many. When memory is full the last of them are let go and
     come again in the next Q. A set holds x, its in-neighbours and what is found: the formula's 4 bytes each.
     """
     room = memory // 4
@@ -113,7 +113,7 @@ class _Queue:
     def _insert(self, pairs: npt.NDArray[np.uint64]) -> None:
         pairs.sort()
         count = kernels.drop_repeated(pairs)
-        count = kernels.keep_new(self._ends, self._live, self._kept, pairs[:count])
+        count = kernels.select_new(self._ends, self._live, self._kept, pairs[:count])
         pairs = self._let_go(pairs[:count])
         kernels.insert_pairs(self._ends, self._live, self._kept, pairs)
 

@@ -223,12 +223,12 @@ def _ones(word):  # type: ignore[no-untyped-def]
 
 
 @_kernel(nb.int64(_WORDS, _WORDS, nb.float32[::1], nb.float32[::1], nb.float64))
-def tally_bits(inner, outer, missed, last, settled):  # type: ignore[no-untyped-def]
+def tally_bits(inner, outer, missed, last, certain):  # type: ignore[no-untyped-def]
     """Add up, for each node, the share of bits that no supporter at the last distance has set.
 
     Bits that closer nodes have set (`inner`) tell nothing and do not count. When they are all of them, the
     share is foretold from the round before: with twice the probability it is squared. How many nodes have
-    fewer than a `settled` share left.
+    fewer than a `certain` share left.
     """
     done = 0
     for x in range(len(inner)):
@@ -238,7 +238,7 @@ def tally_bits(inner, outer, missed, last, settled):  # type: ignore[no-untyped-
             share = np.float32(64 - _ones(outer[x])) / np.float32(free)
         missed[x] += share
         last[x] = share
-        if share < settled:
+        if share < certain:
             done += 1
     return done
 
@@ -350,7 +350,7 @@ def list_supporters(  # type: ignore[no-untyped-def]
 
 
 @_kernel(nb.int64(_PLACES, nb.int64, _NODES, nb.uint64[::1]))
-def keep_new(ends, live, kept, pairs):  # type: ignore[no-untyped-def]
+def select_new(ends, live, kept, pairs):  # type: ignore[no-untyped-def]
     """Of sorted pairs (row, z), move those to the front whose z the row does not hold yet; how many."""
     count, row, i = 0, -1, 0
     for j in range(len(pairs)):

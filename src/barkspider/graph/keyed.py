@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from barkspider.graph.arrays import KEYS, ArrayFile, ArrayWriter, Traffic
 from barkspider.graph.build import build_graph
 from barkspider.graph.sorting import Sorter
 from barkspider.graph.store import Graph
+from barkspider.storage.columns import Keys
 from barkspider.storage.env import Env
 
-Keys: TypeAlias = npt.NDArray[np.uint64]
 Scan: TypeAlias = Callable[[], Iterator[tuple[Keys, Any]]]
 
 NUMBERS = "<u4"

@@ -32,7 +32,7 @@ TOLERANCE, MOST_ROUNDS = 1e-8, 1000  # of PageRank: how near to its solution it 
 # take a thousand times another's work, and no thread should wait long for the last.
 _EVEN, _UNEVEN = 4, 64
 _SMALL = 4096  # nodes and edges; handing out less would cost more than doing it
-SETTLED = 0.1  # share of bits still 0 below which further rounds of Bit Vector tell nothing more of a node
+CERTAIN = 0.1  # share of bits still 0 below which further rounds of Bit Vector tell nothing more of a node
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,20 +248,20 @@ class BitCounter:
     def __init__(self, nodes: int, top: int) -> None:
         self._nodes, self._top = nodes, top
         self._missed, self._last = np.zeros(nodes, np.float32), np.ones(nodes, np.float32)
-        self._settled = 0
+        self._certain = 0
         self.done = 0
 
     def rounds(self) -> Iterator[int]:
-        """How often 1 is to be halved for the ε of each round; ends early when the top list is settled."""
+        """How often 1 is to be halved for the ε of each round; ends early when the top list is certain."""
         for halvings in range(max(1, math.ceil(math.log2(self._nodes))), 0, -1):
-            if self._top and self._settled >= self._top:
+            if self._top and self._certain >= self._top:
                 return
             yield halvings
             self.done += 1
 
     def add(self, inner: npt.NDArray[np.uint64], outer: npt.NDArray[np.uint64]) -> None:
         """Count a round: the words of all within distance D - 1, and within D."""
-        self._settled = kernels.tally_bits(inner, outer, self._missed, self._last, SETTLED)
+        self._certain = kernels.tally_bits(inner, outer, self._missed, self._last, CERTAIN)
 
     def estimates(self, begin: int = 0, end: int | None = None) -> npt.NDArray[np.float64]:
         """The number of supporters that each node most likely has."""

@@ -29,7 +29,7 @@ from barkspider.graph.keyed import NUMBERS, build_keyed
 from barkspider.graph.sorting import Sorter
 from barkspider.graph.store import Graph
 from barkspider.storage.env import Env
-from barkspider.url import Keys
+from barkspider.url import KeyMaker
 
 Column: TypeAlias = Any  # of texts or bytes, without nulls, as Arrow has it
 _Record: TypeAlias = tuple[int, int, bytes]
@@ -92,7 +92,7 @@ class _Names:
 
     def __init__(self, env: Env, folder: Path, memory: int) -> None:
         self._env, self._folder, self._memory = env, folder, memory
-        self._hash = Keys(0)
+        self._hash = KeyMaker(0)
         self._met = _Runs(env, folder / "met", memory // 2)
         self._ordered = _Runs(env, folder / "ordered", memory // 2)
         self._recent: set[bytes] = set()  # most names come again soon, and need not be written again

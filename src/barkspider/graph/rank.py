@@ -20,14 +20,16 @@ from barkspider.graph.external import Scores, Work
 from barkspider.graph.methods import Ranking
 from barkspider.graph.store import Graph
 
-METHODS = ("in", "win", "pagerank", "supp", "qvs", "bv", "tse")
-VARIANTS = ("supp-a", "supp-b")
 Take = Callable[[int, npt.NDArray[Any]], None]
 _SCANS: dict[str, Callable[[Graph, int, Work], Scores]] = {
     "in": external.in_degree,
     "win": external.weighted_in_degree,
     "pagerank": external.pagerank,
     "qvs": external.quick_visit,
+}
+_SEARCHES: dict[str, Callable[[Graph, int, Work], Scores]] = {
+    "supp-a": exact.supporters_a,
+    "supp-b": exact.supporters_b,
 }
 
 
@@ -59,6 +61,20 @@ class Result:
     bytes_written: int
     peak_rss: int
     top: list[tuple[int, float]]
+
+
+_IN_RAM: dict[str, Callable[[Graph, Choice], Ranking]] = {
+    "in": lambda graph, _: methods.in_degree(graph),
+    "win": lambda graph, _: methods.weighted_in_degree(graph),
+    "pagerank": lambda graph, _: methods.pagerank(graph),
+    "supp": lambda graph, choice: methods.supporters(graph, choice.depth),
+    "qvs": lambda graph, _: methods.quick_visit(graph),
+    "bv": lambda graph, choice: methods.bit_vector(
+        graph, choice.depth, 0 if choice.whole else choice.top, choice.seed
+    ),
+    "tse": lambda graph, choice: methods.top_supporters(graph, choice.p, choice.depth, choice.seed),
+}
+METHODS, VARIANTS = tuple(_IN_RAM), tuple(_SEARCHES)
 
 
 def rank(graph: Graph, choice: Choice, take: Take = lambda *_: None) -> Result:
@@ -112,25 +128,9 @@ def _scores(graph: Graph, choice: Choice, work: Work) -> Scores:
         raise UsageError(
             f"{choice.method} reads the graph from disk: say with --memory how much RAM it may use"
         )
-    found = _in_ram(graph, choice)
+    found = _IN_RAM[choice.method](graph, choice)
     work.hits, work.operations, work.rounds = found.hits, found.operations, found.rounds
     return iter([(0, found.scores)])
-
-
-def _in_ram(graph: Graph, choice: Choice) -> Ranking:
-    if choice.method == "in":
-        return methods.in_degree(graph)
-    if choice.method == "win":
-        return methods.weighted_in_degree(graph)
-    if choice.method == "pagerank":
-        return methods.pagerank(graph)
-    if choice.method == "supp":
-        return methods.supporters(graph, choice.depth)
-    if choice.method == "qvs":
-        return methods.quick_visit(graph)
-    if choice.method == "bv":
-        return methods.bit_vector(graph, choice.depth, 0 if choice.whole else choice.top, choice.seed)
-    return methods.top_supporters(graph, choice.p, choice.depth, choice.seed)
 
 
 def _from_disk(graph: Graph, choice: Choice, memory: int, work: Work) -> Scores:
@@ -149,8 +149,7 @@ def _from_disk(graph: Graph, choice: Choice, memory: int, work: Work) -> Scores:
         return external.top_supporters(graph, memory, work, choice.p, choice.seed)
     if method == "supp":
         method = _cheaper(graph, memory, work.traffic)
-    search = exact.supporters_a if method == "supp-a" else exact.supporters_b
-    return search(graph, memory, work)
+    return _SEARCHES[method](graph, memory, work)
 
 
 def _cheaper(graph: Graph, memory: int, traffic: Traffic) -> str:

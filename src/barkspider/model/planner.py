@@ -40,6 +40,9 @@ def _parameter(default: str, unit: str, text: str) -> Any:
     return field(default=None if default == "none" else UNITS[unit](default), metadata=metadata)
 
 
+_MAY_BE_NONE = ("known", "sifted", "node_price", "store_price")
+
+
 @dataclass(frozen=True, slots=True)
 class Parameters:
     """A crawl, the machines for it, and the constants of IRLbot, whose values are the defaults.
@@ -59,6 +62,8 @@ class Parameters:
     bandwidth: float = _parameter("1Gb/s", "speed", "A machine's link to the Internet.")
     cores: float = _parameter("4", "count", "Cores of a machine; counts only with --cpu-per-page.")
     cpu_per_page: float | None = _parameter("none", "duration", "CPU time of a page, such as 2ms.")
+    node_price: float = _parameter("0", "count", "What an hour of a machine costs, in your money.")
+    store_price: float = _parameter("0", "count", "What a gigabyte in the store costs a month.")
     links_per_page: float = _parameter("59", "count", "l: links of a page, repeated ones too.")
     unique: float = _parameter("0.11", "share", "p: part of the links that were never seen before.")
     sifted: float = _parameter("0", "share", "Part of the links that a set in RAM stops before the disk.")
@@ -83,7 +88,7 @@ class Parameters:
     def __post_init__(self) -> None:
         for one in fields(self):
             value, option = getattr(self, one.name), "--" + one.name.replace("_", "-")
-            if value is None or (one.name in ("known", "sifted") and value == 0):
+            if value is None or (one.name in _MAY_BE_NONE and value == 0):
                 continue
             if not (math.isfinite(value) and value > 0):
                 raise UsageError(f"{option} is {value:g}; give more than 0")
@@ -140,7 +145,8 @@ class Plan:
 
     `beast_bytes_per_second`, `naive_bytes_per_second` and the other speeds are at the rate asked for,
     `days` are at the rate that can be reached. The disk holds URLseen twice while it is merged, and buckets twice: some
-    are filled meanwhile. `alpha_drum_whole_disk` is equation (5) with all of the disk space from the start.
+    are filled meanwhile. `alpha_drum_whole_disk` is equation (5) with all of the disk space from the start. What a store holds
+    at the end, all machines together, is `store_bytes`; costs are those of all machines for `days`, and of that store for a month.
     """
 
     pages: float
@@ -178,6 +184,10 @@ class Plan:
     limits: dict[str, float]
     pages_per_second: float
     days: float
+    cores_in_use: float | None
+    store_bytes: float
+    machines_cost: float
+    store_cost_a_month: float
     bottleneck: str
     improve: str
     warnings: tuple[str, ...]
@@ -243,7 +253,11 @@ def plan(given: Parameters) -> Plan:
         exchange_share=exchange.exchange_share(sent, given.url_bytes, given.page_size),
         limits=limits,
         pages_per_second=limits[bottleneck],
-        days=pages / limits[bottleneck] / 86400,
+        days=(days := pages / limits[bottleneck] / 86400),
+        cores_in_use=None if given.cpu_per_page is None else given.cpu_per_page * limits[bottleneck],
+        store_bytes=(stored := given.machines * (urlseen + queue + pages * kept)),
+        machines_cost=given.machines * days * 24 * given.node_price,
+        store_cost_a_month=stored / 1e9 * given.store_price,
         bottleneck=bottleneck,
         improve=_improve(given, limits),
         warnings=tuple(_warnings(given, limits)),

@@ -83,7 +83,11 @@ class Classifier:
             (name, criterion)
             for name, criterion, used in (
                 ("media_type", self._media_type, bool(self._types)),
-                ("language" if self._languages else "tld", self._place, bool(self._tlds or self._languages)),
+                (
+                    "language" if self._languages else "tld",
+                    self._is_from_wanted,
+                    bool(self._tlds or self._languages),
+                ),
                 ("words", self._has_words, self._words is not None),
             )
             if used
@@ -114,7 +118,7 @@ class Classifier:
     def _media_type(self, page: Candidate, linked: bool) -> bool:  # noqa: ARG002
         return page.media_type in self._types or page.media_type.startswith(self._families)
 
-    def _place(self, page: Candidate, linked: bool) -> bool:
+    def _is_from_wanted(self, page: Candidate, linked: bool) -> bool:
         """Under the domains, or in the languages and, where there are domains, linked from under them."""
         if self._tlds and split(page.url).host.endswith(self._tlds):
             return True

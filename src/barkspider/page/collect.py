@@ -134,7 +134,10 @@ class Collector:
         return "".join(found).encode()
 
     def _decoded(self, piece: bytes) -> str:
-        return piece.decode("utf-8", "replace") if self._read_as == "utf-8" else decode(piece, self._read_as)
+        if self._read_as == "utf-8":
+            return piece.decode("utf-8", "replace")
+        # Charsets of single bytes have the letters of ASCII, and looking a codec up takes longer than all else.
+        return piece.decode("ascii") if piece.isascii() else decode(piece, self._read_as)
 
     def _text(self, piece: bytes) -> str:
         text = self._decoded(piece)

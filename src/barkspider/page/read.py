@@ -6,6 +6,7 @@ asked for is not looked at, so it costs nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -19,8 +20,8 @@ from barkspider.page.charset import SINGLE_BYTES, decode, find_charset, style_ch
 from barkspider.page.collect import ANCHOR, MOST_REFERENCES, Bounds, Collector
 from barkspider.page.css import style_urls
 from barkspider.page.directives import header_directives
-from barkspider.page.fingerprint import simhash
 from barkspider.page.hrefs import REPEATS, Hrefs
+from barkspider.page.listings import MOST, Listing
 from barkspider.page.text import clean_text, detect_language, primary_language
 
 _ANCHOR_BYTES = 1000  # of markup; what is longer is no text of a link
@@ -38,7 +39,8 @@ class Page:
     other letters in queries. `links_cut` says that there were more of either than allowed, `too_long` how many were
     longer than any may be and are not among them, `body_cut` that only the beginning of the page was read. `language` is what the page declares, `detected_language` what its text
     looks like: codes such as `pt`, or empty. `simhash` (of the text) and `anchors` (the first text of each link that
-    has one) are None when they were not asked for.
+    has one) are None when they were not asked for. `listing` is what a sitemap or a feed says; its pages are the links,
+    its further lists the requisites.
     """
 
     hrefs: Hrefs
@@ -57,6 +59,7 @@ class Page:
     requisites: list[str] = field(default_factory=list)
     simhash: int | None = None
     anchors: dict[str, str] | None = None
+    listing: Listing | None = None
 
     @property
     def links(self) -> list[str]:
@@ -82,6 +85,11 @@ class PageReader:
         self._settings, self._agent, self._bounds = settings, agent, bounds
         self._robots_names = ("robots", agent.lower())
         self._needs_text = settings.simhash or settings.detect_language
+        self._simhash: Callable[[str], int] | None = None
+        if settings.simhash:  # its kernels are compiled for those who want it
+            from barkspider.page.fingerprint import simhash
+
+            self._simhash = simhash
         self._reads_text = self._needs_text or settings.anchors
         self._want = (
             scan.WANT_TEXT * self._needs_text
@@ -145,7 +153,7 @@ class PageReader:
             body_cut=body_cut,
             too_long=found.too_long + too_long,
             requisites=list(found.requisites),
-            simhash=simhash(text) if settings.simhash and text else None,
+            simhash=self._simhash(text) if self._simhash is not None and text else None,
             anchors=self._anchors(found, hrefs, lines, rows) if settings.anchors else None,
         )
 
@@ -163,6 +171,19 @@ class PageReader:
             body_cut=len(body) > most,
             too_long=found.too_long,
             requisites=list(found.requisites),
+        )
+
+    @staticmethod
+    def list_of(listing: Listing, url: str) -> Page:
+        """A sitemap or a feed at `url` as a page."""
+        links = [*(page.url for page in listing.pages), *listing.others]
+        return Page(
+            Hrefs.of(links, MOST),
+            url,
+            "",
+            links_cut=listing.cut,
+            requisites=[each.url for each in listing.lists],
+            listing=listing,
         )
 
     def text(self, body: bytes, content_type: str | None) -> str:

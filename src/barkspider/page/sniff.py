@@ -8,6 +8,7 @@ stray NUL makes no page binary: only the known beginnings of binary formats do, 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 HTML, XHTML = "text/html", "application/xhtml+xml"
 _PLAIN, _BINARY = "text/plain", "application/octet-stream"
@@ -15,6 +16,7 @@ _PLAIN, _BINARY = "text/plain", "application/octet-stream"
 _UNSURE = frozenset(("", _PLAIN, _BINARY, "unknown/unknown", "application/unknown", "*/*"))
 _XML = frozenset(("text/xml", "application/xml", XHTML))
 _LOOKED_AT = 1024
+_LONGEST_HEADER = 100
 # The beginnings that the standard takes for HTML, after white space.
 _HTML_BEGINNING = re.compile(
     rb"<!--|<(?:!doctype\s++html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p)[\t\n\x0c\r >]",
@@ -79,7 +81,9 @@ def sniff(content_type: str | None, body: bytes) -> str:
     >>> sniff("text/html", b"<p>pad\\x00ded"), sniff("image/gif", b"\\x89PNG\\r\\n\\x1a\\n")
     ('text/html', 'image/png')
     """
-    declared = _essence(content_type)
+    # There are a few, on millions of pages; long ones are not worth the memory.
+    short = content_type is None or len(content_type) <= _LONGEST_HEADER
+    declared, is_utf16 = (_declared if short else _declared.__wrapped__)(content_type)
     head = body[:_LOOKED_AT]
     if declared in _XML or declared.endswith("+xml"):
         return _root_of(head, declared) if declared in _XML else declared
@@ -88,7 +92,7 @@ def sniff(content_type: str | None, body: bytes) -> str:
         # What a browser would show as an image is one, whichever the server says; all else is believed.
         found = _signature(head) if declared.startswith("image/") else ""
         return found if found.startswith("image/") else declared
-    if _is_utf16(head, content_type):
+    if is_utf16 or head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return HTML if declared == HTML else _PLAIN
     found = _signature(head)
     if found or _is_binary(head):
@@ -110,9 +114,12 @@ def is_html(content_type: str | None, body: bytes) -> bool:
     return sniff(content_type, body) in (HTML, XHTML)
 
 
-def _essence(content_type: str | None) -> str:
-    essence = (content_type or "").partition(";")[0].strip().lower()
-    return essence if "/" in essence else ""
+@lru_cache(maxsize=512)
+def _declared(content_type: str | None) -> tuple[str, bool]:
+    """The media type in a header, and whether it speaks of UTF-16."""
+    text = (content_type or "").lower()
+    essence = text.partition(";")[0].strip()
+    return essence if "/" in essence else "", "utf-16" in text
 
 
 def _after(pattern: re.Pattern[bytes], text: bytes) -> bytes:
@@ -129,10 +136,6 @@ def _signature(head: bytes) -> str:
     if head.startswith(_TEXTUAL):
         return ""
     return next((kind for pattern, kind in _SIGNATURES if pattern.match(head)), "")
-
-
-def _is_utf16(head: bytes, content_type: str | None) -> bool:
-    return head.startswith((b"\xff\xfe", b"\xfe\xff")) or "utf-16" in (content_type or "").lower()
 
 
 def _is_binary(head: bytes) -> bool:

@@ -27,11 +27,11 @@ def grants(limit: int, parts: Sequence[Mapping[str, Any]]) -> list[tuple[int, in
 
     Three parts with 4 pages each. The first has fetched its own and knows more URLs, the last has nothing to do:
 
-    >>> def part(granted, pages, waiting):
-    ...     return {"pages": pages, "in_flight": 0, "queued": waiting, "deferred": 0, "others": {"granted": granted}}
-    >>> grants(12, [part(4, 4, 9), part(4, 3, 9), part(4, 1, 0)])
+    >>> def part(granted, pages, waits):
+    ...     return {"pages": pages, "in_flight": 0, "others": {"granted": granted, "waits": waits}}
+    >>> grants(12, [part(4, 4, True), part(4, 3, True), part(4, 1, False)])
     [(2, 1)]
-    >>> grants(12, [part(4, 4, 9), part(4, 3, 9), part(1, 1, 0)])
+    >>> grants(12, [part(4, 4, True), part(4, 3, True), part(1, 1, False)])
     [(0, 7)]
     """
     if not all(parts):
@@ -46,7 +46,7 @@ def grants(limit: int, parts: Sequence[Mapping[str, Any]]) -> list[tuple[int, in
         ]
         return [(number, pages) for number, pages in enumerate(wanted) if pages != told[number]]
     used = [part["pages"] + part["in_flight"] for part in parts]
-    waiting = [part["queued"] + part["deferred"] > 0 for part in parts]
+    waiting = [part["others"]["waits"] for part in parts]
     hungry = [number for number in range(len(parts)) if waiting[number] and used[number] >= now[number]]
     spare = limit - sum(now)
     if spare < 0:  # the limit was lowered between two runs

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from time import monotonic
+from typing import Protocol
 
 import numpy as np
 
@@ -23,30 +24,63 @@ from barkspider.storage.env import Env
 from barkspider.storage.store.snapshot import read_snapshot, write_snapshot
 
 ACKNOWLEDGED, TURNS = "acknowledged.json", "turns"
-_BATCH = re.compile(r"(\d{4})-(\d{8})\.snapshot", re.ASCII)
+BATCH = re.compile(r"(\d{4})-(\d{8})\.snapshot", re.ASCII)
 _READ_AGAIN = 2.0  # seconds until it is read again what others have acknowledged
 _MARGIN = 10.0  # seconds by which a lease is longer than the longest fetch: a loop may be held
+
+
+class TurnTable(Protocol):
+    """Where turns at servers are had: a shared table on one machine, a station on several."""
+
+    answered: (
+        Callable[[str, float], None] | None
+    )  # who hears what came of a turn that a station was asked for
+
+    def take(self, address: str) -> float | None:
+        """0 if the turn is ours from now on; else the seconds after which it may be free; None if that is answered later."""
+        ...
+
+    def rest(self, address: str, seconds: float) -> None:
+        """Give a turn back: for so long nobody gets it."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+def turn_lease(settings: Settings) -> float:
+    """Seconds after which a turn whose holder died is free: the longest fetch and the pause behind it would be over."""
+    return settings.fetch.timeout + settings.politeness.server_delay + _MARGIN
+
+
+def ranks_name(part: int) -> str:
+    """The file in which a part publishes how many of its domains have which in-degree."""
+    return f"ranks-{part:04d}.snapshot"
 
 
 class Post:
     """The `engine.neighbours.Neighbours` of one part. Lives on its loop."""
 
-    def __init__(self, env: Env, folder: Path, settings: Settings) -> None:
-        """`folder` is that of the part."""
+    def __init__(self, env: Env, folder: Path, settings: Settings, turns: TurnTable | None = None) -> None:
+        """`folder` is that of the part; without `turns` they are those of this machine."""
         parallel = settings.parallel
         self._env, self._folder = env, folder
         self._part, self._processes = parallel.part, parallel.processes
         self._inbox = inbox(folder, self._part)
         self._acknowledged, self._read_at = [0] * self._processes, 0.0
-        lease = settings.fetch.timeout + settings.politeness.server_delay + _MARGIN
-        self._turns = Turns(folder.parent / TURNS, settings.seed, lease)
+        self._turns: TurnTable = turns or Turns(folder.parent / TURNS, settings.seed, turn_lease(settings))
         self._published: Distribution | None = None
         self._heard: dict[int, int] = {}  # what others had published, by its checksum
         env.make_folder(self._inbox)
 
-    def take_turn(self, address: str) -> float:
+    def take_turn(self, address: str) -> float | None:
         """See `Neighbours`."""
-        return self._turns.take(address)
+        return 0.0 if self._processes == 1 else self._turns.take(address)
+
+    def hear_turns(self, answered: Callable[[str, float], None]) -> None:
+        """See `Neighbours`."""
+        self._turns.answered = answered
 
     def rest(self, address: str, seconds: float) -> None:
         """See `Neighbours`."""
@@ -63,7 +97,7 @@ class Post:
 
     def arrived(self, after: Sequence[int]) -> list[Received]:
         """See `Neighbours`."""
-        there = {name for name in self._env.list(self._inbox) if _BATCH.fullmatch(name)}
+        there = {name for name in self._env.list(self._inbox) if BATCH.fullmatch(name)}
         found = []
         for sender, last in enumerate(after) if there else ():
             number = last + 1
@@ -104,7 +138,7 @@ class Post:
         """See `Neighbours`: first it is said, then what is not needed any more goes."""
         self._env.write_whole(self._inbox / ACKNOWLEDGED, json.dumps(list(applied)).encode())
         for name in self._env.list(self._inbox):
-            match = _BATCH.fullmatch(name)
+            match = BATCH.fullmatch(name)
             if match and int(match[2]) <= applied[int(match[1])]:
                 self._env.remove(self._inbox / name)
 
@@ -119,7 +153,7 @@ class Post:
         self._turns.close()
 
     def _ranks(self, part: int) -> Path:
-        return self._folder.parent / MAIL / f"ranks-{part:04d}.snapshot"
+        return self._folder.parent / MAIL / ranks_name(part)
 
     def _read(self) -> list[int]:
         known = []

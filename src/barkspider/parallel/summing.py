@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from barkspider.engine.statistics import Problem, Statistics
+from barkspider.frontier.census import KeySample
+from barkspider.parallel.metrics import measure
 
-_REASONS = ("refused", "failed", "out_of_scope", "robots_failed", "rejected")
+_REASONS = ("refused", "failed", "decided", "out_of_scope", "robots_failed", "rejected")
 _NUMBERS = (
     *(
         "pages",
@@ -35,8 +37,14 @@ _NUMBERS = (
 _SHOWN = 5  # problems
 
 
-def sum_up(parts: Sequence[Mapping[str, Any]], seconds: float, stopped_by: str) -> Statistics:
-    """One `Statistics` of those of all parts, as dictionaries: sums, but for the longest pause of a loop.
+def sum_up(
+    parts: Sequence[Mapping[str, Any]],
+    seconds: float,
+    stopped_by: str,
+    censuses: Sequence[Mapping[str, KeySample]] | None = None,
+) -> Statistics:
+    """One `Statistics` of those of all parts, as dictionaries: sums, but for the longest pause of a loop; with the samples of
+    all parts, their metrics too.
 
     `peak_rss` and `queue_max` are sums of what each had at most, not at the same moment.
     """
@@ -63,6 +71,7 @@ def sum_up(parts: Sequence[Mapping[str, Any]], seconds: float, stopped_by: str) 
         phases=phases,
         problems=tuple(problems[-_SHOWN:]),
         stopped_by=stopped_by,
+        parallel=None if censuses is None or not parts else measure(parts, censuses),
         **numbers,
         **reasons,
     )

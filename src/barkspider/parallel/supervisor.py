@@ -7,26 +7,32 @@ not forget is in the journals of the parts: so it may be killed at any time, and
 from __future__ import annotations
 
 import asyncio
+import math
 import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from barkspider.core.errors import BarkspiderError, JobError
+from barkspider.core.settings import Limits
 from barkspider.engine.control import Control, ask
+from barkspider.engine.copying import copy_about
 from barkspider.engine.folder import events, part_folders
 from barkspider.engine.job import LOCK, Job
 from barkspider.engine.preflight import canonical_seeds
 from barkspider.engine.statistics import Statistics
+from barkspider.engine.steering import block_domain, change_limits
 from barkspider.engine.trust import write_settings
-from barkspider.parallel.division import check_division, share
+from barkspider.frontier.census import KeySample, census_from, committed_census
+from barkspider.parallel.division import check_division, check_share, here, share
 from barkspider.parallel.grants import GRANTS, are_within, grants
 from barkspider.parallel.post import TURNS
 from barkspider.parallel.summing import sum_up
+from barkspider.storage.env import Env
 
 _LOOK = 0.5  # seconds between two looks at all parts
 _PATIENCE = 5.0  # seconds for the answer of a part
@@ -37,11 +43,12 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0  # seconds until a part that died is st
 class Part:
     """One part, as the supervisor sees it: its process, and what it told last."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, number: int) -> None:
+        self.folder, self.number = folder, number
         self.process: asyncio.subprocess.Process | None = None
         self.told: dict[str, Any] = {}
         self.heard = 0  # in which look it told that
+        self.full_since = math.inf  # when it first told that others have to take in what it has for them
         self.changed = 0.0  # when it last told something new, or was started
         self.deaths: deque[float] = deque()
         self.start_at = 0.0
@@ -51,6 +58,17 @@ class Part:
     def is_running(self) -> bool:
         """Whether there is a process that has not ended."""
         return self.process is not None and self.process.returncode is None
+
+    @property
+    def has_died(self) -> bool:
+        """Whether there was a process that has ended, and nobody has looked into that yet."""
+        return self.process is not None and self.process.returncode is not None
+
+    def bury(self) -> int | None:
+        """Forget the process that has ended; its exit code, if that is known."""
+        code = self.process.returncode if self.process is not None else None
+        self.process = None
+        return code
 
     async def start(self) -> None:
         """Start its process; Ctrl-C in a terminal is not for it."""
@@ -67,22 +85,50 @@ class Part:
         except JobError:
             return None
 
+    def send(self, number: signal.Signals) -> None:
+        """Send its process a signal, if there is one that runs."""
+        if self.process is not None and self.is_running:
+            self.process.send_signal(number)
+
+    async def end(self) -> None:
+        """Leave its process, which ends then, and wait for that."""
+        if self.process is not None:
+            if self.is_running and self.process.stdin is not None:
+                self.process.stdin.close()
+            await self.process.wait()
+
+    async def last_words(self) -> dict[str, Any]:
+        """What its log says of its last end; {} if it never ended."""
+        return end_of(self.folder)
+
+    async def census(self) -> Mapping[str, KeySample]:
+        """The samples of what it has fetched, as of its last checkpoint."""
+        return committed_census(Env(), self.folder)
+
 
 class Supervisor:
     """A crawl of several processes, with the face of `engine.Crawl`. Lives on one loop; `run` once."""
 
-    def __init__(self, job: Job, tell: Callable[[str], None] = lambda _: None) -> None:
-        """`job` is that of the whole; its parts are made. `tell` is given lines for a person."""
-        check_division(job)
-        self._job, self._tell = job, tell
-        self._parts = [Part(folder) for folder in part_folders(job.path)]
+    def __init__(
+        self, job: Job, tell: Callable[[str], None] = lambda _: None, parts: Sequence[Part] | None = None
+    ) -> None:
+        """`job` is that of the whole; its parts are made, if they are on this machine. `tell` is given lines for a person."""
+        self._job, self._tell, self._is_whole = job, tell, True
+        check_share(job.settings)
+        if parts is None:
+            check_division(job)
+            folders = part_folders(job.path)
+            parts = [Part(folders[number], number) for number in here(job.settings)]
+            self._is_whole = len(parts) == len(folders)  # or some are elsewhere
+        self._parts = parts
         self.replayed = 0
         self.fault: BarkspiderError | None = None
         self._looks = 0
         self._quiet: tuple[Any, ...] | None = None  # what all parts told when nothing was left anywhere
         self._stopped_by, self._ending = "", False
         self._paused = False
-        self._started = time.monotonic()
+        self._begun: float | None = None  # when all parts had begun to crawl
+        self._timer: asyncio.TimerHandle | None = None  # of the limit of time
         self._news = asyncio.Event()
 
     # ── what whoever runs it asks ──────────────────────────────────────────────────────────────
@@ -92,10 +138,8 @@ class Supervisor:
         await self._wait_for_parts()
         self._prepare()
         self._log("resumed" if self._job.resumed else "started", processes=len(self._parts))
-        control = Control(self._job.path, self._answer)
+        control = Control(self._job.path, self.answer)
         await control.start()
-        limit = self._job.settings.limits.time
-        timer = asyncio.get_running_loop().call_later(limit, self.stop, "time") if limit else None
         try:
             while not self._is_over():
                 await self._look()
@@ -104,12 +148,12 @@ class Supervisor:
                         await self._news.wait()
                 self._news.clear()
         finally:
-            if timer is not None:
-                timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
             await control.close()
             await self._end_all()
-        final = self._final()
-        self._log("ended", **final.as_dict())
+        final, parts = await self._final()
+        self._log("ended", parts=parts, **final.as_dict())
         return final
 
     def stop(self, reason: str = "request") -> None:
@@ -123,14 +167,18 @@ class Supervisor:
         """Give up what is in flight everywhere."""
         self.stop()
         for part in self._parts:
-            if part.is_running and part.process is not None:
-                part.process.send_signal(signal.SIGTERM)
+            part.send(signal.SIGTERM)
 
     def statistics(self) -> Statistics:
         """What all parts together have done, as they told last."""
         told = [part.told for part in self._parts if part.told]
         seconds = max((each["seconds"] for each in told), default=0.0)
         return sum_up(told, seconds, self._stopped_by)
+
+    @property
+    def limits(self) -> Limits:
+        """Those in force, of all parts together."""
+        return self._job.settings.limits
 
     def state(self) -> str:
         """What it is doing, in a word or two."""
@@ -139,7 +187,8 @@ class Supervisor:
         states = {part.told.get("state", "starting") for part in self._parts if not part.given_up}
         return states.pop() if len(states) == 1 else "running"
 
-    def _answer(self, command: str, details: dict[str, Any]) -> dict[str, Any] | Awaitable[dict[str, Any]]:
+    def answer(self, command: str, details: dict[str, Any]) -> dict[str, Any] | Awaitable[dict[str, Any]]:
+        """What others are told; see `engine.control`."""
         if command == "stop":
             self.stop()
         elif command in ("pause", "go_on"):
@@ -147,19 +196,56 @@ class Supervisor:
             return self._tell_all(command)
         elif command == "add":
             return self._add(details["urls"], details.get("again", ()))
-        elif command == "write_tables":
+        elif command in ("write_tables", "checkpoint"):
             return self._tell_all(command)
-        return self._status()
+        elif command == "change":
+            return self._change([str(option) for option in details["settings"]])
+        elif command == "block":
+            domain = block_domain(self._job, str(details["domain"]))
+            self._log("blocked", domain=domain)
+            return self._tell_all(command, domain=domain)
+        elif command == "status":
+            return self._whole_status()
+        return self._status([])
 
-    def _status(self) -> dict[str, Any]:
-        parts = [{"folder": part.folder.name, **part.told.get("others", {})} for part in self._parts]
-        return {"state": self.state(), "parts": parts, **self.statistics().as_dict()}
+    def _change(self, options: Sequence[str]) -> dict[str, Any]:
+        """Other limits: of pages parts are granted theirs, bytes and time are counted here."""
+        change_limits(self._job, options)
+        self._log("changed", settings=list(options))
+        self._set_timer()
+        self._news.set()
+        return self._status([])
+
+    def _set_timer(self) -> None:
+        """Stop when the limit of time is over. It counts from when all parts can crawl: to start them takes seconds."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        limit = self._job.settings.limits.time
+        if limit and self._begun is not None:
+            left = max(self._begun + limit - time.monotonic(), 0.0)
+            self._timer = asyncio.get_running_loop().call_later(left, self.stop, "time")
+
+    def _status(self, whole: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """What all parts told last, or what they just told of themselves as a `whole`, if all of them did."""
+        told = whole or [part.told for part in self._parts]
+        parts = [_about(part.folder, each) for part, each in zip(self._parts, told, strict=True)]
+        found = self.statistics()
+        if whole and self._is_whole:
+            censuses = [census_from(each["others"].get("census", {})) for each in whole]
+            found = sum_up(whole, found.seconds, found.stopped_by, censuses)
+        return {"state": self.state(), "parts": parts, **found.as_dict()}
+
+    async def _whole_status(self) -> dict[str, Any]:
+        answers = await asyncio.gather(*(part.ask("status", whole=True) for part in self._parts))
+        whole = [answer for answer in answers if answer is not None]
+        return self._status(whole if len(whole) == len(self._parts) else [])
 
     async def _tell_all(self, command: str, **details: Any) -> dict[str, Any]:
         answers = await asyncio.gather(*(part.ask(command, **details) for part in self._parts))
         for part, answer in zip(self._parts, answers, strict=True):
             part.told = answer if answer and "gauges" in answer else part.told
-        return self._status()
+        return self._status([])
 
     async def _add(self, urls: Sequence[str], again: Collection[str]) -> dict[str, Any]:
         """Every part gets all of them: for its scope, and to take those that are its own."""
@@ -168,6 +254,7 @@ class Supervisor:
         if silent:
             raise JobError(f"{silent[0].folder.name} is being started again; try in a moment")
         self._job.add_seeds(seeds)
+        await asyncio.to_thread(self._copy_about)
         for part in self._parts:
             if await part.ask("add", urls=list(urls), again=list(again)) is None:
                 raise JobError(
@@ -189,9 +276,15 @@ class Supervisor:
 
     def _prepare(self) -> None:
         """Give the parts the settings of the whole; a table of turns is of no use when no process runs."""
-        self._job.env.remove(self._job.path / TURNS)
-        for number, part in enumerate(self._parts):
-            write_settings(self._job.env, part.folder, share(self._job.settings, number))
+        self._job.env.remove(self._parts[0].folder.parent / TURNS)
+        for part in self._parts:
+            write_settings(self._job.env, part.folder, share(self._job.settings, part.number))
+        self._copy_about()
+
+    def _copy_about(self) -> None:
+        """Copy what is about the whole, if there is a store; the parts copy themselves."""
+        if self._job.settings.store.url:
+            copy_about(self._job.env, self._job.path, self._job.settings.store.url)
 
     async def _look(self) -> None:
         """Start whoever does not run, hear how all of them are, and decide what follows from that."""
@@ -204,10 +297,14 @@ class Supervisor:
         if self._ending:
             return
         self._watch_dogs()
-        pages = self._job.settings.limits.pages
-        if 0 < pages <= sum(part.told.get("pages", 0) for part in self._parts):
-            self.stop("pages")
-            return
+        if self._begun is None and all(part.told or part.given_up for part in self._parts):
+            self._begun = now
+            self._set_timer()
+        limits = self._job.settings.limits
+        for reason, limit in (("pages", pages := self._pages()), ("bytes", limits.bytes)):
+            if 0 < limit <= sum(part.told.get(reason, 0) for part in self._parts):
+                self.stop(reason)
+                return
         heard = [part for part in self._parts if part.heard == self._looks]
         for number, granted in grants(pages, [part.told for part in self._parts]):
             if self._parts[number] in heard:
@@ -218,14 +315,15 @@ class Supervisor:
         if self._nothing_left():
             self._stopped_by, self._ending = "done", True
             await self._tell_all("end")
+        elif not self._is_whole and all(map(self._must_wait, heard)) and len(heard) == len(self._parts):
+            self.stop("outbox")
 
     async def _revive(self, part: Part, now: float) -> None:
         """Start a part, or start it again some time after it died; one that dies over and over is given up."""
-        if part.process is not None:
+        if part.has_died:
             if self._ending:
                 return
-            self._log("part_died", part=part.folder.name, code=part.process.returncode)
-            part.process = None
+            self._log("part_died", part=part.folder.name, code=part.bury())
             part.deaths.append(now)
             while part.deaths[0] < now - _WITHIN:
                 part.deaths.popleft()
@@ -249,6 +347,8 @@ class Supervisor:
             if self._has_done(told) != self._has_done(part.told):
                 part.changed = time.monotonic()
             part.told, part.heard = told, self._looks
+            full = told.get("others", {}).get("is_full", False)
+            part.full_since = min(part.full_since, time.monotonic()) if full else math.inf
             if self._paused and told["state"] == "running":
                 await part.ask("pause")
 
@@ -262,24 +362,34 @@ class Supervisor:
         """End a part that has work and has done nothing for long; it is started again."""
         for part in self._parts:
             idle = self._paused or part.told.get("others", {}).get("is_idle", False)
-            if idle:
+            if idle or part.full_since < math.inf:
                 part.changed = time.monotonic()
             silent = time.monotonic() - part.changed
-            if part.is_running and part.process is not None and silent > self._job.settings.parallel.watchdog:
+            if part.is_running and silent > self._job.settings.parallel.watchdog:
                 self._log("part_hangs", part=part.folder.name, seconds=round(silent))
-                part.process.kill()
+                part.send(signal.SIGKILL)
+
+    def _pages(self) -> int:
+        """How many pages the parts that are here may fetch; 0 for any number."""
+        return sum(share(self._job.settings, part.number).limits.pages for part in self._parts)
+
+    def _must_wait(self, part: Part) -> bool:
+        """Whether a part can do nothing more before parts elsewhere have taken in what it has for them: its outbox has been
+        full for longer than those here need for a checkpoint."""
+        patience = 2 * self._job.settings.checkpoint + _PATIENCE
+        return bool(part.told["others"]["is_idle"]) or time.monotonic() - part.full_since > patience
 
     def _nothing_left(self) -> bool:
         """Whether in two looks in a row all parts were idle, had sent all they found, and had taken in all that was sent,
         the same processes in both, with the same counts."""
         parts = [part for part in self._parts if not part.given_up]
         told = [part.told.get("others", {}) for part in parts]
-        numbers = [number for number, part in enumerate(self._parts) if not part.given_up]
+        numbers = [part.number for part in parts]
         if (
             not parts
             or not all(part.heard == self._looks for part in parts)
             or not all(each["is_idle"] and not each["unsent"] for each in told)
-            or any(part.told["queued"] + part.told["deferred"] for part in parts)  # which wait for a grant
+            or any(each["waits"] for each in told)  # for a grant
             or any(
                 told[i]["sealed"][to] != told[j]["applied"][sender]
                 for i, sender in enumerate(numbers)
@@ -302,19 +412,30 @@ class Supervisor:
     async def _end_all(self) -> None:
         """Whatever ended us: no part goes on without its supervisor."""
         for part in self._parts:
-            if part.process is not None:
-                if part.is_running and part.process.stdin is not None:
-                    part.process.stdin.close()
-                await part.process.wait()
+            await part.end()
 
-    def _final(self) -> Statistics:
-        """What the logs of the parts say of their ends."""
-        ends = [
-            last
-            for part in self._parts
-            if (last := next((e for e in reversed(list(events(part.folder))) if e["event"] == "ended"), None))
-        ]
-        return sum_up(ends, max((each["seconds"] for each in ends), default=0.0), self._stopped_by or "done")
+    async def _final(self) -> tuple[Statistics, list[dict[str, Any]]]:
+        """What the logs of the parts say of their ends: all together, and of each."""
+        ends = [await part.last_words() for part in self._parts]
+        told = [end for end in ends if end]
+        censuses = None
+        if self._is_whole and all("others" in end for end in ends):
+            censuses = [await part.census() for part in self._parts]
+        seconds = max((end["seconds"] for end in told), default=0.0)
+        parts = [_about(part.folder, end) for part, end in zip(self._parts, ends, strict=True)]
+        return sum_up(told, seconds, self._stopped_by or "done", censuses), parts
 
     def _log(self, event: str, **details: Any) -> None:
         self._job.log(time.time(), event, **details)
+
+
+def end_of(folder: Path) -> dict[str, Any]:
+    """What the log of a part says of its last end; {} if it never ended."""
+    return next((event for event in reversed(list(events(folder))) if event["event"] == "ended"), {})
+
+
+def _about(folder: Path, told: Mapping[str, Any]) -> dict[str, Any]:
+    """What is to be known of a part: how it stands with others, and what its stages moved, if it told that."""
+    others = {name: value for name, value in told.get("others", {}).items() if name != "census"}
+    traffic = {name: told[name] for name in ("drum", "beast", "ranking") if name in told}
+    return {"folder": folder.name, **others, **traffic}

@@ -18,14 +18,14 @@ from pathlib import Path
 from time import monotonic
 from types import TracebackType
 
-from barkspider.url import Keys
+from barkspider.url import KeyMaker
 
 _ENTRY = struct.Struct(
     "<Qd?7x"
 )  # the key of an address, until when it is taken, whether a request is under way
 _ENTRIES = 1 << 18  # 6 MB, of which only what is used takes space
 _LOOKED_AT = 64  # places in a row in which an address may be; when all are taken nobody is asked for a while
-_BUSY = 0.05  # seconds after which an address that is being asked is looked at again
+BUSY = 0.05  # seconds after which an address that is being asked is looked at again
 _CROWDED = 1.0
 
 
@@ -44,8 +44,12 @@ class Turns:
     >>> one.close(); two.close(); folder.cleanup()
     """
 
+    answered: Callable[[str, float], None] | None = (
+        None  # never called: whoever asks here is answered at once
+    )
+
     def __init__(self, path: Path, seed: int, lease: float, clock: Callable[[], float] = monotonic) -> None:
-        self._keys, self._lease, self._clock = Keys(seed), lease, clock
+        self._keys, self._lease, self._clock = KeyMaker(seed), lease, clock
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         os.ftruncate(self._descriptor, _ENTRY.size * _ENTRIES)
         self._table = mmap.mmap(self._descriptor, _ENTRY.size * _ENTRIES)
@@ -56,7 +60,7 @@ class Turns:
         with _Lock(self._descriptor):
             place, until, busy = self._find(key, now)
             if until > now:
-                return min(until - now, _BUSY) if busy else until - now
+                return min(until - now, BUSY) if busy else until - now
             if place < 0:
                 return _CROWDED
             _ENTRY.pack_into(self._table, place, key, now + self._lease, True)

@@ -10,7 +10,7 @@ import errno
 import fcntl
 import mmap
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -45,7 +45,7 @@ class Calls:
         """Give the descriptor back."""
         os.close(descriptor)
 
-    def write(self, descriptor: int, views: list[memoryview]) -> int:
+    def write(self, descriptor: int, views: Sequence[bytes | memoryview]) -> int:
         """Append pieces, 1,024 at most; how many bytes were taken, possibly fewer than given."""
         return os.writev(descriptor, views)
 
@@ -89,6 +89,10 @@ class Calls:
     def remove(self, path: Path) -> None:
         """Delete a file."""
         path.unlink()
+
+    def remove_folder(self, path: Path) -> None:
+        """Delete a folder that is empty."""
+        path.rmdir()
 
     def make_folder(self, path: Path) -> None:
         """Create one folder, for its owner alone."""

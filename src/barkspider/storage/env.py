@@ -12,7 +12,7 @@ What survives a power loss is what was synced: the bytes of a file by `AppendFil
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -47,7 +47,9 @@ class AppendFile:
     def __init__(self, path: Path, calls: Calls = _CALLS) -> None:
         self.path = path
         self._calls = calls
-        self._gathered = bytearray()
+        # In pieces, at most as many as the system takes at once: to join them as they come would copy each many times.
+        self._gathered: list[bytes | memoryview] = []
+        self._waiting = 0  # bytes of these
         self._failure = ""  # why the file can no longer be trusted
         try:
             self._descriptor = calls.open(path, APPEND)
@@ -56,40 +58,42 @@ class AppendFile:
             raise _refused("write", path, error) from error
 
     def write(self, *pieces: Data) -> None:
-        """Append contiguous buffers, all of them or none; short ones may wait for `flush` or `sync`."""
-        views = [as_bytes(piece) for piece in pieces]
+        """Append contiguous buffers, all of them or none; short ones may wait for `flush` or `sync`.
+
+        What waits is copied, unless it is bytes, or a view of some: these never change.
+        """
+        views = [piece if isinstance(piece, bytes) else as_bytes(piece) for piece in pieces]
         size = sum(map(len, views))
-        if len(self._gathered) + size > _GATHER or size * 4 >= _GATHER:
+        if self._waiting + size > _GATHER or size * 4 >= _GATHER:
             self.flush()
         self._check()
         if size * 4 >= _GATHER:
             self._put(views, self.size)
         else:
             for view in views:
-                self._gathered += view
+                constant = isinstance(view, bytes) or isinstance(view.obj, bytes)
+                self._gathered.append(view if constant else bytes(view))
+            self._waiting += size
+            if len(self._gathered) > _PIECES:
+                self._gathered = [b"".join(self._gathered)]
         self.size += size
 
     def flush(self) -> None:
         """Hand everything to the operating system, so that another reader sees it."""
         self._check()
-        if not self._gathered:
+        if not self._waiting:
             return
-        try:
-            self._put([memoryview(self._gathered)], self.size - len(self._gathered))
-        except StorageError:
-            # The error's frames keep views of the old one, and what is viewed cannot grow.
-            self._gathered = self._gathered[:]
-            raise
-        self._gathered = bytearray()
+        self._put(self._gathered, self.size - self._waiting)
+        self._gathered, self._waiting = [], 0
 
     def cut(self, size: int) -> None:
         """Take back what was written behind `size`."""
         self._check()
-        kept = size - (self.size - len(self._gathered))
+        kept = size - (self.size - self._waiting)
         if kept < 0:
             self._cut(size)
-        self._gathered = self._gathered[: max(kept, 0)]
-        self.size = size
+        self._waiting = max(kept, 0)
+        self._gathered, self.size = [b"".join(self._gathered)[: self._waiting]], size
 
     def sync(self) -> None:
         """Make everything written so far survive a power loss."""
@@ -115,7 +119,7 @@ class AppendFile:
 
     def discard(self) -> None:
         """Close, and let go of what has not been handed to the operating system."""
-        self._gathered = bytearray()
+        self._gathered, self._waiting = [], 0
         self.close()
 
     def close(self) -> None:
@@ -147,7 +151,7 @@ class AppendFile:
             self._failure = str(problem)
             raise problem from error
 
-    def _put(self, views: list[memoryview], end: int) -> None:
+    def _put(self, views: Sequence[bytes | memoryview], end: int) -> None:
         """Write all of the views behind `end`, the end of the file, or nothing."""
         rest, changed = [view for view in views if len(view)], False
         try:
@@ -338,6 +342,18 @@ class Env:
         except OSError as error:
             raise _refused("remove", path, error) from error
 
+    def remove_tree(self, path: Path) -> None:
+        """Delete a file, or a folder with all that is in it; what is not there is fine."""
+        try:
+            if not self._calls.is_folder(path):
+                self.remove(path)
+                return
+            for name in self._calls.list(path):
+                self.remove_tree(path / name)
+            self._calls.remove_folder(path)
+        except OSError as error:
+            raise _refused("remove", path, error) from error
+
     def truncate(self, path: Path, size: int) -> None:
         """Cut a file to `size` bytes; what is longer than it was before is refused."""
         try:
@@ -358,8 +374,12 @@ class Env:
         with self.open(path) as file:
             return file.size
 
-    def make_folder(self, path: Path) -> None:
-        """Create a folder and those above it, for good; one that exists is fine."""
+    def make_folder(self, path: Path, durable: bool = True) -> None:
+        """Create a folder and those above it, for good; one that exists is fine.
+
+        Unless it is to be `durable`, the folder itself, not those above it, may be gone after a power loss until the one above is
+        synced: that takes a busy disk a third of a second.
+        """
         try:
             missing = []
             while not self._calls.is_folder(path):
@@ -368,17 +388,18 @@ class Env:
                     break
                 path = path.parent
             for folder in reversed(missing):
-                self._make_one(folder)
+                self._make_one(folder, durable or folder != missing[0])
         except OSError as error:
             raise _refused("create", missing[0] if missing else path, error) from error
 
-    def _make_one(self, folder: Path) -> None:
+    def _make_one(self, folder: Path, durable: bool) -> None:
         try:
             self._calls.make_folder(folder)
         except FileExistsError:
             if not self._calls.is_folder(folder):  # another process may have been faster
                 raise
-        self._calls.sync_folder(folder.parent)
+        if durable:
+            self._calls.sync_folder(folder.parent)
 
     def list(self, folder: Path) -> list[str]:
         """Names in a folder, sorted; none when the folder is missing."""

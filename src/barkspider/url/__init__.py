@@ -2,7 +2,7 @@
 
 The text of a link becomes a canonical URL in `Normaliser` (`parse` first, then the rules in force), and
 from then on it is a plain `str` that nothing parses again: `split` takes it apart, `Domains` finds the
-pay-level domain of its host, `Keys` makes the 64-bit keys that stand for it on disk, `ScopeRules` says
+pay-level domain of its host, `KeyMaker` makes the 64-bit keys that stand for it on disk, `ScopeRules` says
 whether it belongs to the crawl, and `RobotsRules` whether its site lets us in. The last two share
 `PathPattern`, the patterns of robots.txt.
 
@@ -12,7 +12,7 @@ on the origin alone, `rows` packs those in scope, with keys by `xxh3`.
 """
 
 from barkspider.url.domains import Domains, is_address
-from barkspider.url.keys import Keys
+from barkspider.url.keys import KeyMaker
 from barkspider.url.normalise import Normaliser
 from barkspider.url.parse import Parts, origin, parse, split
 from barkspider.url.patterns import PathPattern
@@ -24,7 +24,7 @@ __all__ = [
     "DISALLOW_ALL",
     "OTHER_PROTOCOLS",
     "Domains",
-    "Keys",
+    "KeyMaker",
     "Normaliser",
     "Parts",
     "PathPattern",

@@ -13,13 +13,13 @@ import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
 
 
-class Keys:
+class KeyMaker:
     """Makes the keys of one job.
 
-    >>> keys = Keys(seed=7)
+    >>> keys = KeyMaker(seed=7)
     >>> keys.of("http://example.com/") == keys.of(b"http://example.com/")
     True
-    >>> keys.of("a") == Keys(seed=8).of("a")
+    >>> keys.of("a") == KeyMaker(seed=8).of("a")
     False
     """
 
@@ -33,7 +33,7 @@ class Keys:
     def column(self, texts: Iterable[bytes]) -> npt.NDArray[np.uint64]:
         """The keys of many texts, in their order.
 
-        >>> Keys(seed=7).column([b"a", b"b"]).dtype
+        >>> KeyMaker(seed=7).column([b"a", b"b"]).dtype
         dtype('uint64')
         """
         # map over two iterables costs a third of what a partial or a lambda would.

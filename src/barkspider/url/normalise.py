@@ -11,7 +11,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from itertools import accumulate
 
 from url import URL, URLError
 
@@ -26,7 +25,6 @@ _SHORTEST_SESSION_VALUE = 8
 _LISTING = re.compile(r"[NMSD]=[AD]|C=[NMSD][;&]O=[AD]")
 _SEPARATED = re.compile(r"([&;])")
 _WEB = ("http://", "https://")
-_PORTION = 1000  # links that are resolved before it is seen how long their URLs are together
 
 
 class Normaliser:
@@ -91,7 +89,8 @@ class Normaliser:
         self, texts: Sequence[str], base: URL, refused: Counter[str], most: int = sys.maxsize
     ) -> tuple[list[str], bool]:
         """The canonical URLs of the links of a page, each once, in order; `refused` counts the others by reason. And
-        whether they are more than `most` characters: those beyond are left out.
+        whether they are more than `most` characters, or all that it took to find them more than `most_work`: those beyond are
+        left out.
 
         >>> refused = Counter()
         >>> Normaliser(UrlRules(), Domains()).many(["a", "mailto:b", "./a#c"], parse("http://d.org/"), refused)
@@ -99,40 +98,25 @@ class Normaliser:
         >>> refused
         Counter({'scheme': 1})
         """
+        targets = Counter([text.partition("#")[0] for text in texts] if self._drop_fragment else texts)
         found: dict[str, None] = {}
-        targets: dict[str, str] = {}
-        for start in range(0, len(texts), _PORTION):
-            self._add(texts[start : start + _PORTION], base, found, targets, refused)
-            if len(found) * self._max_length > most and sum(map(len, found)) > most:
-                ends = accumulate(map(len, found))
-                return [url for url, end in zip(found, ends, strict=True) if end <= most], True
-        return list(found), False
-
-    def _add(
-        self,
-        texts: Sequence[str],
-        base: URL,
-        found: dict[str, None],
-        targets: dict[str, str],
-        refused: Counter[str],
-    ) -> None:
-        """`many`, of a portion. `targets` are those of links with fragments, with the reason why they are refused: a
-        page may have a hundred thousand links with one target."""
-        drop_fragment = self._drop_fragment
-        for text in texts:
-            if drop_fragment and "#" in text:
-                text = text[: text.index("#")]
-                if text in targets:
-                    if targets[text]:
-                        refused[targets[text]] += 1
-                    continue
-                targets[text] = ""
+        size = work = 0
+        for target, times in targets.items():
             try:
-                found[self(text, base)] = None
+                url = self(target, base)
             except UrlError as error:
-                refused[error.reason] += 1
-                if text in targets:
-                    targets[text] = error.reason
+                refused[error.reason] += times
+                work += self._max_length if error.reason == "too_long" else len(target)
+            else:
+                work += len(url)
+                if url not in found:
+                    size += len(url)
+                    if size > most:
+                        return list(found), True
+                    found[url] = None
+            if work > most_work(most):
+                return list(found), True
+        return list(found), False
 
     def _apply(self, url: str) -> str:
         """The rules in force, on a serialised URL."""
@@ -199,6 +183,15 @@ class Normaliser:
         if host.count(".") == 1 and not host.startswith("www.") and self._domains.is_registered(host):
             return f"{url[:start]}www.{url[start:]}"
         return url
+
+
+def most_work(most: int) -> int:
+    """How many characters are resolved for the sake of links that may have `most` of them: some are repeated, or refused.
+
+    >>> most_work(250_000)
+    565536
+    """
+    return 2 * most + (1 << 16)
 
 
 def _without_userinfo(url: str) -> str:

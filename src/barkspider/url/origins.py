@@ -12,7 +12,7 @@ from barkspider.core.texts import BYTES, SMALL, nb
 _USUAL_LENGTH = 64  # bytes; more than nearly all have
 
 
-class Origins:
+class OriginNumbers:
     """Numbers origins as they come up, and forgets all when they are too many: only at `make_room`, so that numbers hold
     between two calls.
 
@@ -20,7 +20,7 @@ class Origins:
     for kernels: `slots` by the key of the origin, the others by its number; its text is
     `texts[starts[number] : starts[number + 1]]`.
 
-    >>> origins = Origins(lambda origin: (len(origin), 7, 0), most=2, at_once=10, seed=1)
+    >>> origins = OriginNumbers(lambda origin: (len(origin), 7, 0), most=2, at_once=10, seed=1)
     >>> origins.number("http://a.example"), origins.number("http://b.example:8080"), origins.number("http://a.example")
     (0, 1, 0)
     >>> origins.hosts[:2].tolist(), origins.domains[:2].tolist(), origins.verdicts[:2].tolist()

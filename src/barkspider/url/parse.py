@@ -8,6 +8,7 @@ several times cheaper than parsing it again.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from url import URL, URLError
@@ -55,6 +56,7 @@ def _why(error: Exception) -> str:
     return str(error) if isinstance(error, URLError) else "not a Unicode text"
 
 
+@lru_cache(maxsize=1024)  # from the request for a page to its row in a table there are some hundred others
 def split(url: str) -> Parts:
     """Take a canonical http or https URL apart; the default port is filled in.
 

@@ -12,8 +12,8 @@ is hashed is what a partition keeps together:
 | address | key of the server's address | all sites of a server (Viúva Negra, IP partitioning) |
 
 A key has one of 4096 *slots*, and processes own ranges of slots. So another number of processes moves whole
-slots, and a stopped job can be divided anew: whatever a crawl keeps by the key of a URL or of an edge, it keeps by one
-that tells the slot of the domain (`slotted`).
+slots, and a stopped job can be divided anew: whatever a crawl keeps by the key of a URL, it keeps by one that tells the
+slot of what the partition keeps together (`slotted`, `SLOT_OF`), and edges by one that tells the slot of their target.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from barkspider.url.domains import is_address
 
 PARTITIONS = ("site", "domain", "url", "hierarchical", "address")
 SLOTS = 4096
+# The column of a row whose key has the slot of a URL, for the partitions that go by slots.
+SLOT_OF = {"domain": "pld_key", "site": "host_key", "url": "key"}
 
 KeyColumn = npt.NDArray[np.uint64]
 OwnerColumn = npt.NDArray[np.uint16]
@@ -45,11 +47,11 @@ def slots(keys: KeyColumn) -> npt.NDArray[np.uint16]:
 
 
 @overload
-def slotted(keys: int, domains: int) -> int: ...
+def slotted(keys: int, places: int) -> int: ...
 @overload
-def slotted(keys: KeyColumn, domains: KeyColumn) -> KeyColumn: ...
-def slotted(keys: Any, domains: Any) -> Any:
-    """Keys with the slots of these domains, given by their keys, in the lowest 12 bits; for arrays, or for one of each.
+def slotted(keys: KeyColumn, places: KeyColumn) -> KeyColumn: ...
+def slotted(keys: Any, places: Any) -> Any:
+    """Keys with the slots of these domains or hosts, given by their keys, in the lowest 12 bits; for arrays, or for one of each.
 
     52 bits of hash are left, but keys of different slots never meet: so only n keys of the same slot lose n²/2^53 of
     them to collisions, and over all slots it is as before.
@@ -59,7 +61,7 @@ def slotted(keys: Any, domains: Any) -> Any:
     >>> slotted(np.array([4096, 8192], np.uint64), np.array([7, 8], np.uint64)).tolist()
     [4103, 8200]
     """
-    return (keys & _REST) | (domains & _SLOT)
+    return (keys & _REST) | (places & _SLOT)
 
 
 def by_hash(keys: KeyColumn, processes: int) -> OwnerColumn:

@@ -18,13 +18,15 @@ from barkspider.core.settings import UrlRules
 from barkspider.core.texts import BYTES, NO_BYTES, SMALL, Bytes, copy, ends, nb
 from barkspider.url import origins as numbering
 from barkspider.url import xxh3 as hashing
-from barkspider.url.origins import Origins, find_origin
+from barkspider.url.normalise import most_work
+from barkspider.url.origins import OriginNumbers, find_origin
 from barkspider.url.xxh3 import xxh3
 
-# What a row of `found` begins with that has no URL: it takes a parser, it is none of the web, it is too long.
-UNUSUAL, SCHEME, TOO_LONG = -1, -2, -3
-# What the kernel says instead of how much it has written.
-_NO_ROOM, _NOT_SIMPLE = -1, -2
+# What a row of `found` begins with that has no URL: it takes a parser; it is refused, so many links by this reason.
+UNUSUAL, REFUSED = -1, -2
+REASONS = ("", "scheme", "too_long", "malformed")  # by number, as `UrlError` has them
+_SCHEME_REASON, _LENGTH_REASON = REASONS.index("scheme"), REASONS.index("too_long")
+_NOT_SIMPLE = -1  # what the kernel says instead of how much it has written
 
 _LETTER, _SCHEME, _PATH, _QUERY, _ESCAPED = 1, 2, 4, 8, 16
 _CLASS = np.zeros(256, np.uint8)
@@ -42,22 +44,21 @@ _SLASH, _MARK, _COLON, _DOT, _PERCENT, _EQUALS, _AND, _SEMICOLON, _TWO, _E, _BLA
 
 
 class Resolved(NamedTuple):
-    """A row of `found` for each target: where its URL lies in `urls`, the number of its origin, and 0. `used` bytes of
-    `urls` are written; so many are `unusual`, and so many links have another scheme, or are too long."""
+    """A row of `found` for each target, or each of the first for whose URLs there was room: where its URL lies in `urls`, the
+    number of its origin, and 0, or REFUSED, how many links that are, 0, and the number of the reason. `used` bytes of `urls` are
+    written, and so many rows are `unusual`."""
 
     urls: Bytes
     found: npt.NDArray[np.int64]
     used: int
     unusual: int
-    schemes: int
-    too_long: int
 
 
-class Resolver:
+class LinkResolver:
     """Resolves the links of pages by the rules of a crawl. Keeps its buffer from page to page."""
 
     def __init__(self, rules: UrlRules, seed: int, most: int) -> None:
-        """`most` are the bytes that the URLs of a page may have; some more, because links may have the same URL."""
+        """`most` are the bytes that the URLs of a page may have."""
         sessions = [name.lower().encode() for name in rules.session_names if rules.drop_session_ids]
         indexes = [f"/{name}".encode() for name in rules.index_names if rules.drop_index_names]
         self._names = np.frombuffer(b"".join((*sessions, *indexes)) or b"\0", np.uint8)
@@ -65,11 +66,12 @@ class Resolver:
         self._sessions, self._trims, self._longest = len(sessions), rules.trim_listings, rules.max_length
         self._knows_rules = rules.drop_fragment and not rules.add_www
         self._seed = np.uint64(seed)
-        self._most = 2 * most + (1 << 16)
+        self._most = most_work(most)
         self._urls = NO_BYTES
+        self._found = np.empty((0, 4), np.int64)
 
     def resolve(
-        self, lines: bytes, targets: npt.NDArray[np.int64], base: str, origins: Origins
+        self, lines: bytes, targets: npt.NDArray[np.int64], base: str, origins: OriginNumbers
     ) -> Resolved | None:
         """What becomes of targets, relative to the canonical URL `base`; None if rules or base are not for this."""
         base = base.partition("#")[0]
@@ -81,9 +83,12 @@ class Resolver:
         text = np.frombuffer(base.encode(), np.uint8)
         marks = (base.index("/"), root, base.rindex("/", 0, path_end) + 1, path_end)
         number = origins.number(base[:root])
-        found = np.zeros((len(targets), 4), np.int64)
+        if len(self._found) < len(targets):
+            self._found = np.empty((2 * len(targets), 4), np.int64)
+        found = self._found[: len(targets)]
+        found[:, 3] = 0
         while True:
-            used, unusual, schemes, too_long = resolve(
+            used, rows, unusual = resolve(
                 np.frombuffer(lines, np.uint8),
                 targets,
                 text,
@@ -102,10 +107,10 @@ class Resolver:
                 self._urls,
                 found,
             )
-            if used >= 0:
-                return Resolved(self._urls, found, used, unusual, schemes, too_long)
-            if used == _NOT_SIMPLE or len(self._urls) >= self._most:
+            if used == _NOT_SIMPLE:
                 return None
+            if rows == len(targets) or len(self._urls) >= self._most:
+                return Resolved(self._urls, found[:rows], used, unusual)
             self._urls = np.empty(min(max(4 * len(self._urls), 1 << 16), self._most), np.uint8)
 
 
@@ -171,7 +176,7 @@ def _escape(urls, place, c):  # type: ignore[no-untyped-def]
 
 def _compile(sources: int) -> Any:
     @nb.njit(
-        nb.types.UniTuple(nb.int64, 4)(
+        nb.types.UniTuple(nb.int64, 3)(
             *(BYTES, nb.int64[:, ::1], BYTES),
             *(nb.int64, nb.int64, nb.int64, nb.int64, nb.int64, nb.int64, nb.boolean, nb.int64),
             *(BYTES, nb.int64[::1], nb.uint64, nb.int32[::1], nb.uint64[::1], nb.int64[::1], nb.uint8[::1]),
@@ -202,15 +207,15 @@ def _compile(sources: int) -> Any:
         urls,
         found,
     ):
-        unusual = schemes = too_long = used = sources & 0
+        unusual = used = sources & 0
         for k in range(len(base)):
             if base[k] == _EQUALS and _is_session(base, 0, k, sessions, names, places):
-                return _NOT_SIMPLE, 0, 0, 0
+                return _NOT_SIMPLE, 0, 0
         for row in range(len(targets)):
             i, end = targets[row, 0], targets[row, 1]
             start = used
             if start + len(base) + 3 * (end - i) + 2 > len(urls):
-                return _NO_ROOM, unusual, schemes, too_long
+                return used, row, unusual
             place = start
             origin = own_origin
             authority = -1
@@ -229,8 +234,7 @@ def _compile(sources: int) -> Any:
                         else:
                             authority = end + 1
                     elif k + 1 == end or lines[k + 1] != _SLASH:
-                        schemes += targets[row, 2]
-                        found[row, 0] = SCHEME
+                        found[row, 0], found[row, 1], found[row, 3] = REFUSED, targets[row, 2], _SCHEME_REASON
                         continue
                     else:
                         authority = end + 1
@@ -320,12 +324,11 @@ def _compile(sources: int) -> Any:
                 unusual += 1
                 found[row, 0] = UNUSUAL
             elif place - start > longest:
-                too_long += targets[row, 2]
-                found[row, 0] = TOO_LONG
+                found[row, 0], found[row, 1], found[row, 3] = REFUSED, targets[row, 2], _LENGTH_REASON
             else:
                 found[row, 0], found[row, 1], found[row, 2] = start, place, origin
                 used = place
-        return used, unusual, schemes, too_long
+        return used, len(targets), unusual
 
     return resolve
 

@@ -166,13 +166,13 @@ class RobotsRules:
         body = _content(body)
         if body[:1024].lstrip().lower().startswith(_MARKUP):
             return ALLOW_ALL
-        reader = _Reader(agent, origin)
+        groups = _GroupCollector(agent, origin)
         for line in body.replace(b"\r", b"\n").split(b"\n"):
-            reader.read(line)
-        rules, delay = reader.rules(), reader.delay()
-        if not rules and delay is None and not reader.sitemaps:
+            groups.read(line)
+        rules, delay = groups.rules(), groups.delay()
+        if not rules and delay is None and not groups.sitemaps:
             return ALLOW_ALL  # many sites have a file that says nothing: they share one object
-        return cls(rules, delay, tuple(reader.sitemaps))
+        return cls(rules, delay, tuple(groups.sitemaps))
 
     def allows(self, target: str) -> bool:
         """Whether the path and query of a canonical URL may be requested. About a microsecond.
@@ -331,7 +331,7 @@ def _content(body: bytes) -> bytes:
     return body
 
 
-class _Reader:
+class _GroupCollector:
     """Collects the rules of every group that could be ours, by how well the group's name fits."""
 
     def __init__(self, agent: str, origin: str) -> None:

@@ -22,7 +22,7 @@ MOST_DEPTH = 65_535  # what the column of depths holds
 
 def _compile(sources: int) -> Any:
     @nb.njit(
-        nb.types.UniTuple(nb.int64, 2)(
+        nb.types.UniTuple(nb.int64, 3)(
             *(BYTES, nb.int64[:, ::1], nb.uint64[::1], nb.uint64[::1], nb.int64[::1], nb.boolean, BYTES),
             *(nb.uint64, nb.uint64, nb.int64, nb.int64, nb.int64, nb.int64, nb.int64, nb.boolean),
             *(nb.uint8[::1], nb.int64[::1], nb.int64[::1], nb.int64[::1]),
@@ -64,6 +64,7 @@ def _compile(sources: int) -> Any:
         for row in range(len(found)):
             start, end, origin, reason = found[row, 0], found[row, 1], found[row, 2], found[row, 3]
             if start < 0:
+                refused[reason] += end
                 continue
             key = keys[row] = xxh3(urls, start, end - start, seed)
             if unique:
@@ -83,7 +84,7 @@ def _compile(sources: int) -> Any:
                 slots[slot] = row
             total += end - start
             if total > most:
-                return -1, 0
+                return kept, left, row
             depth = depth_here if hosts[origin] == here else depth_elsewhere
             if not asked_for and verdicts[origin]:
                 reason = verdicts[origin]
@@ -101,7 +102,7 @@ def _compile(sources: int) -> Any:
             place += WIDTH + end - start
             kept += 1
             offsets[kept] = place
-        return kept, left
+        return kept, left, len(found)
 
     return pack_rows
 
@@ -109,8 +110,8 @@ def _compile(sources: int) -> Any:
 # numba's cache does not see what a function calls: so it closes over the text of that file.
 pack_rows = _compile(xxh32_intdigest(getsource(hashing).encode()))
 """Pack the URLs that rows of `found` say (see `resolve`), in order: how many rows there are, and how many `outside` of
-scope, whose numbers are noted and counted in `refused`, by reason. The first is -1 if the URLs have more than `most` bytes
-together.
+scope, whose numbers are noted and counted in `refused`, by reason. The third number is that of the row with which the URLs would
+have more than `most` bytes together: it and what follows is left out.
 
 `head` is that of each row but for keys and depth, which is `depth_here` at the host whose key is `here`; beyond `deepest` the
 reason is `too_deep`. For what was `asked_for` the origin is no reason.

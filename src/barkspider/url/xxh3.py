@@ -1,4 +1,4 @@
-"""xxh3_64 with a seed as a compiled function: the keys that `Keys` makes, of texts that are no Python objects.
+"""xxh3_64 with a seed as a compiled function: the keys that `KeyMaker` makes, of texts that are no Python objects.
 
 After the specification of the algorithm (xxHash, "XXH3 Algorithm Overview"), whose names are used here.
 """

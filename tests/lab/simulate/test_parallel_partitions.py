@@ -8,7 +8,7 @@ import pytest
 from barkspider.core.errors import UsageError
 from barkspider.lab.simulate.partitions import Divider, Merits
 from barkspider.lab.webgraph import WebGraph
-from barkspider.url.keys import Keys
+from barkspider.url.keys import KeyMaker
 from barkspider.url.partition import PARTITIONS, by_hash
 
 HOSTS = [f"{name}{number}.{top}" for number in range(30) for name in ("www.a", "b") for top in ("com", "de")]
@@ -45,7 +45,7 @@ def test_each_partition_keeps_together_what_it_should(web: WebGraph, divider: Di
 
 
 def test_the_owner_is_that_of_a_live_crawl_with_the_same_keys(divider: Divider) -> None:
-    keys = Keys(seed=5)
+    keys = KeyMaker(seed=5)
     live = by_hash(keys.column(url.split("/")[2].partition(":")[0].encode() for url in URLS), 8)
     assert (divider.owners("site", 8, seed=5) == live).all()
     assert (divider.owners("url", 8, seed=5) == by_hash(keys.column(map(str.encode, URLS)), 8)).all()

@@ -13,7 +13,7 @@ import brotli
 import pytest
 
 from barkspider.core.errors import UsageError
-from barkspider.lab.synthweb import Entry, RunningWeb, Server, Web, WebSpec, read_log
+from barkspider.lab.synthweb import LoggedRequest, RunningWeb, Server, Web, WebSpec, read_log
 from barkspider.lab.synthweb.hazards import server_address
 from barkspider.lab.synthweb.http import Connection, Service
 from barkspider.lab.synthweb.server import _bind_all
@@ -185,7 +185,7 @@ async def _fetch(server: Server, host: str) -> bytes:
 
 
 def test_requests_are_kept_in_memory_when_asked() -> None:
-    async def run() -> list[Entry]:
+    async def run() -> list[LoggedRequest]:
         server = Server(Web(WebSpec(pages=100, servers=2)), log="memory")
         await server.start()
         try:

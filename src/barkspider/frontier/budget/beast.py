@@ -1,6 +1,6 @@
 """When a URL gets its turn: BEAST, budgets enforced without losing a URL (IRLbot, section 6.2, figure 4).
 
-    star ─► put ─► Q_1 … Q_j ─► take ─► robots
+    star ─► put ─► Q_1 … Q_j ─► take ─► permits
              └───► Q_F ─ after Q_j: rescanned ─► star ─► put
 
 Of a domain x with budget B_x the first B_x URLs go into the queue after the current one, the next B_x into the
@@ -52,19 +52,18 @@ from barkspider.core.events import Prepared
 from barkspider.core.records import Flag
 from barkspider.core.settings import Budget
 from barkspider.core.texts import Texts
+from barkspider.frontier.budget.left_over import read_table, write_table
 from barkspider.frontier.budget.placement import FAILED, LEVELS, Placement
-from barkspider.storage.drum.blocks import Reader
-from barkspider.storage.drum.counters import Counters
-from barkspider.storage.drum.known import Segment, Writer, read_blocks
+from barkspider.storage.drum.known import Segment
 from barkspider.storage.env import Env
-from barkspider.storage.queue.disk_queue import DiskQueue
+from barkspider.storage.queue.disk_queue import BLOCK, DiskQueue
 
 _FIRST = 2  # queues to begin with
-_PART = 1 << 20  # entries of the table that are written at a time
-_BLOCK = 1 << 18  # bytes: what each queue gathers in RAM; 64 KiB would double the cost of taking URLs
+_BLOCK = 1 << 18  # bytes: the most that a queue gathers in RAM; 64 KiB double the cost of taking URLs
+_DRAINED = 1 << 14  # URLs drained at a time
 _DEFERRED = np.uint8(Flag.DEFERRED)
-_PAIR = np.dtype("<u8")
 _LARGEST = 2**32 - 1  # a budget
+_NAMED = 16  # queues whose lengths are told one by one
 
 
 @dataclasses.dataclass(slots=True)
@@ -83,8 +82,8 @@ class Moved:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Gauges:
-    """How things stand: `current` is a number from 1 to `queues`, `away` counts URLs of Q_F that `put` has not
-    seen again yet, `domains` the entries of the table of left-over budgets, `share` is s of the last re-scan."""
+    """How things stand. `current` is a number from 1 to `queues`; `away` counts URLs of Q_F that `put` has not
+    seen again yet; `domains` is the size of the table of left-over budgets; `share` is s of the last re-scan."""
 
     queues: int
     current: int
@@ -96,7 +95,7 @@ class Gauges:
 
 
 class Beast:
-    """See the module. Filled by `star` with `put`, emptied into `robots` with `take`; one thread owns it.
+    """See the module. Filled by `star` with `put`, emptied by `irlbot`, into `permits`, with `take`; one thread owns it.
 
     Invariants: no URL is lost, and none comes out twice; a domain has at most B_x URLs in a queue, with the B_x
     that counted when it began that queue, and s times that of what a re-scan has placed. Depth, parent and time travel with each URL. It is a `Structure`:
@@ -108,11 +107,12 @@ class Beast:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     beast = Beast(Env(), Path(folder), Budget())
     ...     rows = [UrlRow(key, 1, 1, 0, 0, 0, 0, b"http://a.example/%d" % key) for key in range(3)]
-    ...     beast.put(UrlBatch.from_rows(rows), np.full(3, 2, np.uint32))
+    ...     print(beast.put(UrlBatch.from_rows(rows), np.full(3, 2, np.uint32)))
     ...     print([row.key for row in beast.take(10).rows()], beast.gauges().failed, len(beast.take(10)))
     ...     for failed in beast.rescanned():
-    ...         beast.put(failed, np.full(len(failed), 2, np.uint32))
+    ...         back = beast.put(failed, np.full(len(failed), 2, np.uint32))
     ...     [row.key for row in beast.take(10).rows()], beast.gauges().queues, beast.close()
+    [False False  True]
     [0, 1] 1 0
     ([2], 4, None)
     """
@@ -120,11 +120,18 @@ class Beast:
     name = "beast"
 
     def __init__(
-        self, env: Env, folder: Path, settings: Budget, *, state: dict[str, Any] | None = None
+        self,
+        env: Env,
+        folder: Path,
+        settings: Budget,
+        *,
+        block: int = BLOCK,
+        state: dict[str, Any] | None = None,
     ) -> None:
-        """A new one, or the one whose last `state` the store has."""
+        """A new one, or the one whose last `state` the store has. Q_F gathers so many bytes in RAM, each other queue no more."""
         self.moved = Moved()
         self._env, self._folder, self._most_queues = env, folder, settings.max_queues
+        self._block = min(block, _BLOCK)
         self._placement = Placement(settings.table)
         # Round after round, the turns `_start` to `_start` + j - 1 belong to Q_1 … Q_j; `_turn` is current.
         self._start = self._turn = 0
@@ -142,10 +149,10 @@ class Beast:
         env.make_folder(folder / self.name)
         if state is None:
             self._queues = [self._open(number) for number in range(1, _FIRST + 1)]
-            self._failed = DiskQueue(env, folder, "queues/Q_F")
+            self._failed = DiskQueue(env, folder, "queues/Q_F", block=block)
         else:
             self._queues = [self._open(number, kept) for number, kept in enumerate(state["queues"], 1)]
-            self._failed = DiskQueue(env, folder, "queues/Q_F", state=state["failed"])
+            self._failed = DiskQueue(env, folder, "queues/Q_F", block=block, state=state["failed"])
             self._restore(state)
 
     def __len__(self) -> int:
@@ -175,10 +182,21 @@ class Beast:
             self._share,
         )
 
-    def put(self, batch: UrlBatch, budgets: npt.NDArray[np.uint32]) -> None:
-        """Queue URLs, new ones and those that `rescanned` gave out, with the budgets of their domains."""
+    def queues(self) -> dict[str, int]:
+        """URLs in Q_1 … Q_j, the current one first, and in Q_F; the last of many queues are one number."""
+        lengths = [len(queue) for queue in self._queues]
+        turn = self._turn - self._start
+        lengths = lengths[turn:] + lengths[:turn]
+        named = {f"Q_{number}": length for number, length in enumerate(lengths[:_NAMED], 1)}
+        if len(lengths) > _NAMED:
+            named[f"Q_{_NAMED + 1}…"] = sum(lengths[_NAMED:])
+        return {**named, "Q_F": len(self._failed)}
+
+    def put(self, batch: UrlBatch, budgets: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
+        """Queue URLs, new ones and those that `rescanned` gave out, with the budgets of their domains. Which of them are
+        beyond these, so that they wait in Q_F."""
         if not len(batch):
-            return
+            return np.zeros(0, np.bool_)
         queues, first = len(self._queues), self._turn + 1
         flags = batch.flags
         deferred = (flags & _DEFERRED) != 0
@@ -186,7 +204,7 @@ class Beast:
         if self._share > 1:
             budgets = np.where(deferred, _times(budgets, self._share), budgets)
         turns = self._placement.place(batch.pld_key, budgets, deferred, first, max(first, self._split), last)
-        fails = turns == FAILED
+        fails: npt.NDArray[np.bool_] = turns == FAILED
         numbers = ((turns - self._start) % queues).astype(np.uint16)
         numbers[fails] = queues
         marked = batch.with_flags(np.where(fails, flags | _DEFERRED, flags & ~_DEFERRED)).packed
@@ -205,6 +223,7 @@ class Beast:
         self.moved.failed += failed
         self.moved.placed += len(batch) - failed
         self.moved.written += _bytes(batch.packed)
+        return fails
 
     def take(self, most: int) -> UrlBatch:
         """Take up to so many URLs from the current queue, and move on to the next when it is empty.
@@ -228,6 +247,45 @@ class Beast:
             self.moved.rescanned += len(found)
             yield self._unpacked(found)
 
+    # ── for a crawl that is divided anew ───────────────────────────────────────────────────────
+
+    def drain(self) -> Iterator[tuple[int, UrlBatch]]:
+        """Take all URLs, with how many turns there are until theirs, or FAILED for those of Q_F; while none is away."""
+        assert not self.awaited
+        current = self._turn - self._start
+        for ahead in range(len(self._queues)):
+            queue = self._queues[(current + ahead) % len(self._queues)]
+            while len(queue):
+                yield ahead, self._unpacked(queue.pop_batch(_DRAINED))
+        while len(self._failed):
+            yield FAILED, self._unpacked(self._failed.pop_batch(_DRAINED))
+
+    def left_over(self) -> tuple[int, npt.NDArray[np.uint64]]:
+        """How many queues there are, and the domains with URLs behind the current one: keys, and pairs as in `placement`,
+        their turns counted from the current one."""
+        entries = self._placement.entries(self._turn + 1)
+        entries[:, 1] -= np.uint64(self._turn << 32)
+        return len(self._queues), entries
+
+    def adopt(self, ahead: int, batch: UrlBatch) -> None:
+        """Queue what another one's `drain` gave; before anything else is done here."""
+        if ahead == FAILED:
+            self._failed.append_batch(batch.packed.to_arrow())
+            self.moved.failed += len(batch)
+        else:
+            self._grow(ahead + 1)
+            self._queues[ahead].append_batch(batch.packed.to_arrow())
+            self.moved.placed += len(batch)
+
+    def adopt_left_over(self, queues: int, entries: npt.NDArray[np.uint64]) -> None:
+        """Take what another one's `left_over` gave, of domains of which nothing is known here."""
+        self._grow(queues)
+        self._placement.load(np.concatenate([self._placement.entries(1), entries]))
+
+    def _grow(self, queues: int) -> None:
+        while len(self._queues) < queues:
+            self._queues.append(self._open(len(self._queues) + 1))
+
     def prepare(self) -> Prepared:
         """See `core.events.Structure`. All entries of the table are written: 16 bytes a domain."""
         prepared, failed = [queue.prepare() for queue in self._queues], self._failed.prepare()
@@ -249,8 +307,9 @@ class Beast:
         }
 
         def describe() -> dict[str, Any]:
-            table = self._write_table(number, entries)
+            table = write_table(self._env, self._folder / self.name, number, entries)
             self._prepared = {segment.name for segment in table}
+            self._tables |= self._prepared
             files = {f"{self.name}/{segment.name}": segment.size for segment in table}
             queues = [queue() for queue in (*prepared, failed)]
             for kept in queues:
@@ -334,21 +393,7 @@ class Beast:
         return UrlBatch.checked(rows)
 
     def _open(self, number: int, state: dict[str, Any] | None = None) -> DiskQueue:
-        return DiskQueue(self._env, self._folder, f"queues/Q_{number}", block=_BLOCK, state=state)
-
-    def _write_table(self, number: int, entries: npt.NDArray[np.uint64]) -> list[Segment]:
-        writer = Writer(self._env, self._folder / self.name, number, Counters())
-        entries = entries[np.argsort(entries[:, 0])]
-        try:
-            for start in range(0, len(entries), _PART):
-                part = entries[start : start + _PART]
-                writer.append(np.ascontiguousarray(part[:, 0]), part[:, 1].astype(_PAIR))
-            writer.finish()
-        except BaseException:
-            writer.abandon()
-            raise
-        self._tables |= {segment.name for segment in writer.segments}
-        return writer.segments
+        return DiskQueue(self._env, self._folder, f"queues/Q_{number}", block=self._block, state=state)
 
     def _restore(self, state: dict[str, Any]) -> None:
         try:
@@ -365,12 +410,7 @@ class Beast:
             self.validate()
         except (AssertionError, KeyError, TypeError, ValueError) as error:
             raise StorageError("the state of beast is damaged") from error
-        parts = [np.empty((0, 2), np.uint64)]
-        for segment in table:
-            folder, reader = self._folder / self.name, Reader()
-            for keys, pairs in read_blocks(self._env, folder, segment, _PAIR, reader, Counters()):
-                parts.append(np.stack([keys, np.asarray(pairs)], axis=1))
-        self._placement.load(np.concatenate(parts))
+        self._placement.load(read_table(self._env, self._folder / self.name, table))
         self._tables = self._prepared = {segment.name for segment in table}
 
 

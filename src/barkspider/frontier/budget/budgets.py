@@ -167,6 +167,9 @@ _FUNCTIONS: dict[str, Function] = {
 }
 
 
+OURS = frozenset(_FUNCTIONS)  # what is not among them is code of the user's
+
+
 def _imported(path: str) -> Function:
     module, colon, name = path.partition(":")
     if not colon:

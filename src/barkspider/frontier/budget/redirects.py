@@ -10,17 +10,15 @@ said twice changes nothing, so outcomes may be replayed.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from barkspider.core.events import Prepared
+from barkspider.storage.columns import Keys
 from barkspider.storage.drum.repository import UPDATE, Drum
 from barkspider.storage.drum.sizing import Allowance, Sizing
 from barkspider.storage.env import Env
-
-Keys: TypeAlias = npt.NDArray[np.uint64]
 
 NAME = "star/redirects"
 NOWHERE = 0  # where a domain leads that does not only redirect to one other

@@ -30,10 +30,10 @@ from barkspider.core.events import Prepared
 from barkspider.frontier.budget.redirects import NO_LEADS, Leads, Redirects
 from barkspider.graph.aliases import Aliases
 from barkspider.graph.arrays import KEYS, ArrayFile, ArrayWriter, Traffic
+from barkspider.storage.columns import Keys
 from barkspider.storage.env import Env
 from barkspider.storage.store.log import Log
 
-Keys: TypeAlias = npt.NDArray[np.uint64]
 Scores: TypeAlias = npt.NDArray[np.uint32]
 Give: TypeAlias = Callable[[Keys, Scores], None]
 Notice: TypeAlias = tuple[str, dict[str, Any]]
@@ -65,8 +65,8 @@ class _Ranked(NamedTuple):
     sampled: float
     largest: int
     merged: Keys  # domains that are counted with others
-    unmerged: int  # domains for which there was no room among these
-    read: int  # bytes that the ranking read, the edges and the graph that is made of them anew included
+    unmerged: int  # domains that should be among them, but there was no room
+    read: int  # bytes, with those of the edges and of the graph that is built from them
     written: int
 
 
@@ -105,7 +105,7 @@ class Reputation:
         self._scratch = folder / "star" / "ranking"
         self._log = Log(env, folder, NAME, 2, state)
         self.in_force = bool(state and state["in_force"])
-        self._ranked = int(state["ranked"]) if state else 0  # edges at the last ranking that was settled
+        self._ranked = int(state["ranked"]) if state else 0  # edges at the last ranking that counted
         self._counted = {name: int(state.get(name, 0)) if state else 0 for name in _COUNTED}
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
@@ -113,6 +113,7 @@ class Reputation:
         self._outcome: _Ranked | Exception | None = None
         self._handing: tuple[_Ranked, Iterator[tuple[Keys, Scores]]] | None = None
         self._notices: list[Notice] = []
+        self.decisions = 0  # rankings that were handed over, or found to tell nothing, by this object
         self._clear()
 
     def append(self, sources: Keys, targets: Keys) -> None:
@@ -125,11 +126,15 @@ class Reputation:
             self._begin(wait)
         if wait and self._thread is not None:
             self._thread.join()
-        self._settle()
+        self._collect_outcome()
         while self._handing is not None:
             self._hand_over(*self._handing, give)
             if not wait:
                 return
+
+    def rank_again(self) -> None:
+        """Make a ranking although the graph has not grown since the last."""
+        self._ranked = 0
 
     def traffic(self) -> dict[str, int]:
         """How many rankings were made, the bytes that all of them read and wrote, edges, and edges at the last."""
@@ -183,7 +188,7 @@ class Reputation:
         self._thread = threading.Thread(target=self._run, args=work, name="star-ranking", daemon=True)
         self._thread.start()
 
-    def _settle(self) -> None:
+    def _collect_outcome(self) -> None:
         """See what a ranking that has ended has found."""
         if self._thread is not None and self._thread.is_alive():
             return
@@ -226,6 +231,7 @@ class Reputation:
 
     def _decide(self, ranked: _Ranked, in_force: bool) -> None:
         self.in_force, self._ranked = in_force, ranked.edges
+        self.decisions += 1
         name = "supporters" if in_force else "indegree"
         details = ranked._asdict() | {"in_force": name, "merged": len(ranked.merged)}
         if self._redirects is None:

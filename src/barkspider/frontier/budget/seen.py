@@ -3,10 +3,10 @@
     links ─► feed ─► DRUM, check+update ─► unique ─► star
 
 A job that was stopped can be divided among another number of processes, because each URL in the cache Z tells
-its *slot*, which is its domain's hash modulo 4096; processes own slots. The slot is no value beside the key,
-it takes the place of the key's lowest 12 bits. So Z stays at 8 bytes a URL, the DRUM is one without values
-(7.0 million rows of 70 bytes per CPU-second against 4.1 with a value of two bytes) and may have a front set,
-and the buckets, which go by the highest bits, stay even however large a domain is.
+its *slot*, which is its domain's hash modulo 4096 (its host's or its own under other partitions); processes own slots. The
+slot is no value beside the key, it takes the place of the key's lowest 12 bits. So Z stays at 8 bytes a URL. The DRUM has no
+values (7.0 million rows of 70 bytes per CPU-second against 4.1 with a value of two bytes) and may have a front set.
+Buckets go by the highest bits, so they stay even however large a domain is.
 
 The price: within a slot 52 bits of hash are left, so a domain of n URLs loses n²/2^53 of them to collisions:
 1 of 100 million, 111 of a billion. Over all domains it is as before, since URLs of different slots never
@@ -52,10 +52,13 @@ class Seen:
         *,
         sizing: Sizing | Allowance | None = None,
         front: int = 0,
+        slot_of: str = "pld_key",
         background: bool = True,
         state: dict[str, Any] | None = None,
     ) -> None:
-        """`sizing` and `front`, the bytes of the front set, are those of the DRUM; `state` is the store's."""
+        """`sizing` and `front`, the bytes of the front set, are those of the DRUM; `slot_of` is the column that tells the
+        slot of a URL; `state` is the store's."""
+        self._slot_of = slot_of
         self.drum = Drum(
             env,
             folder,
@@ -79,7 +82,7 @@ class Seen:
 
     def feed(self, batch: UrlBatch) -> None:
         """Ask for a batch of URLs, and remember them."""
-        self.drum.feed(CHECK_UPDATE, slotted(batch.key, batch.pld_key), aux=batch.packed)
+        self.drum.feed(CHECK_UPDATE, slotted(batch.key, getattr(batch, self._slot_of)), aux=batch.packed)
 
     def merge(self, wait: bool = True) -> None:
         """Decide on all URLs fed so far; with `wait` return when that is done."""

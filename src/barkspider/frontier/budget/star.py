@@ -5,7 +5,9 @@
 
 With `budget.reputation` = supporters, new edges go to `reputation` as well, which ranks their graph now and
 then: its supporters go to a third DRUM, and while they are in force URLs are checked against that one. With
-`budget.merge_redirects` a fourth one knows who only redirects to another (`redirects`).
+`budget.merge_redirects` a fourth one knows who only redirects to another (`redirects`). Of several processes that divide a
+crawl one, the `RANKER`, has the edges to all domains and ranks them; it counts in-degrees of its own domains alone, and what it
+finds it gives out (`scores`), to come back to all of them (`take_score`), itself included.
 
 The paper keeps with each domain the hashes of all its in-neighbours, as one value of `PLDindegree`. Then
 every check of URLs would pass over the whole graph, 8 bytes an edge: 14.7 GB for the 1.8 billion edges of the
@@ -19,29 +21,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import SettingsError, StorageError
+from barkspider.core.events import Score
 from barkspider.core.settings import Budget
 from barkspider.core.texts import Texts
 from barkspider.frontier.budget import redirects, reputation
 from barkspider.frontier.budget.budgets import Budgets, Distribution
+from barkspider.frontier.budget.hearsay import Hearsay
 from barkspider.frontier.budget.redirects import Redirects
 from barkspider.frontier.budget.reputation import Notice, Reputation
+from barkspider.storage.columns import Keys
 from barkspider.storage.drum.repository import CHECK, CHECK_UPDATE, UPDATE, Drum
 from barkspider.storage.drum.sizing import Allowance, Sizing
 from barkspider.storage.env import Env
-from barkspider.url.partition import slotted
-
-Keys = npt.NDArray[np.uint64]
+from barkspider.url.partition import by_hash, slotted
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xBF58476D1CE4E5B9)
 _RANKING = 64_000_000
+RANKER = 0  # the number of the process that ranks the domains of all
 _FRONT = 1 << 20  # bytes: 131,072 edges, and a site repeats its own on every page
 
 
@@ -60,6 +64,18 @@ def edge_keys(sources: Keys, targets: Keys) -> Keys:
     return slotted(mixed ^ (mixed >> np.uint64(31)), targets)
 
 
+class Division(NamedTuple):
+    """Which of how many processes this is, where they tell each other of edges."""
+
+    part: int
+    processes: int
+
+    def owns(self, keys: Keys) -> npt.NDArray[np.bool_]:
+        """Which domains this process counts."""
+        mine: npt.NDArray[np.bool_] = by_hash(keys, self.processes) == self.part
+        return mine
+
+
 class _Scores:
     """A DRUM of one number a domain, and how these are distributed. The owner's thread."""
 
@@ -68,6 +84,17 @@ class _Scores:
         self._distribution: Distribution | None = None
         self._merges = 0  # how many merges the distribution knows of
 
+    def of(self, keys: Keys) -> npt.NDArray[np.uint32]:
+        """The numbers of some domains, 0 for those that are not known; one pass over the cache."""
+        order = np.argsort(keys)
+        found = np.zeros(len(keys), np.uint32)
+        for known, values in self.drum.items():
+            assert isinstance(values, np.ndarray)
+            at = np.searchsorted(known, keys[order])
+            here = np.flatnonzero(known[np.minimum(at, len(known) - 1)] == keys[order])
+            found[order[here]] = values[at[here]]
+        return found
+
     def distribution(self) -> Distribution:
         """The numbers of all domains; one pass over the cache after each merge."""
         merges = self.drum.counters.merges
@@ -75,6 +102,24 @@ class _Scores:
             blocks = (values for _, values in self.drum.items() if isinstance(values, np.ndarray))
             self._distribution, self._merges = Distribution.of(blocks), merges
         return self._distribution
+
+
+def _check_unchanged(
+    state: Callable[[str], dict[str, Any] | None], by_supporters: bool, merge_redirects: bool
+) -> None:
+    """Raise `SettingsError` for a setting that is not what it was when the crawl began."""
+    if state("star/edges") is None:
+        return
+    if by_supporters != (state("star/supporters") is not None):
+        raise SettingsError(
+            "budget.reputation was another when this crawl began, and which domains linked to which "
+            "is kept for supporters only: leave it as it was"
+        )
+    if merge_redirects != (state(redirects.NAME) is not None):
+        raise SettingsError(
+            "budget.merge_redirects was another when this crawl began, and which domains redirected "
+            "is kept only with it: leave it as it was"
+        )
 
 
 class Star:
@@ -107,25 +152,20 @@ class Star:
         front: int = _FRONT,
         ranking_memory: int = _RANKING,
         first_ranking: int = reputation.FIRST,
+        hearsay: Hearsay | None = None,
         background: bool = True,
+        division: Division | None = None,
         state: Callable[[str], dict[str, Any] | None] = lambda _: None,
     ) -> None:
         """`state` is that of a store: the last state of each structure by its name, or None. A ranking takes
-        `ranking_memory` bytes; the first is made at `first_ranking` edges. Without `background` merges and
+        `ranking_memory` bytes; the first is made at `first_ranking` edges. `hearsay` is given where other processes
+        have URLs of the same domains. Without `background` merges and
         rankings run within `merge`."""
         by_supporters = settings.reputation == "supporters"
-        merge_redirects = by_supporters and settings.merge_redirects
-        if state("star/edges") is not None:
-            if by_supporters != (state(reputation.NAME) is not None):
-                raise SettingsError(
-                    "budget.reputation was another when this crawl began, and which domains linked to which "
-                    "is kept for supporters only: leave it as it was"
-                )
-            if merge_redirects != (state(redirects.NAME) is not None):
-                raise SettingsError(
-                    "budget.merge_redirects was another when this crawl began, and which domains redirected "
-                    "is kept only with it: leave it as it was"
-                )
+        self._division = division if by_supporters else None
+        ranks = by_supporters and (division is None or division.part == RANKER)
+        merge_redirects = ranks and settings.merge_redirects
+        _check_unchanged(state, by_supporters, merge_redirects)
 
         def scores(name: str, update: str) -> _Scores:
             drum = Drum(
@@ -162,6 +202,7 @@ class Star:
             )
         if by_supporters:
             self._supporters = scores("star/supporters", "replace")
+        if ranks:
             self._reputation = Reputation(
                 env,
                 folder,
@@ -171,9 +212,15 @@ class Star:
                 background=background,
                 state=state(reputation.NAME),
             )
+            if self._division is not None:  # what was found last may not have reached everybody
+                self._reputation.rank_again()
+        self._found: list[Score] = []  # what is to be given out
+        self.by_supporters = False  # whether these are in force, in a crawl that several processes divide
         self._background = background
         self._budgets = Budgets(settings)
         self._elsewhere: Distribution | None = None
+        self.hearsay = hearsay
+        self._added: tuple[Distribution, Distribution, Distribution] | None = None  # the last two, and both
 
     @property
     def structures(self) -> tuple[Drum | Redirects | Reputation, ...]:
@@ -215,7 +262,7 @@ class Star:
     @property
     def merging(self) -> bool:
         """Whether a merge that URLs or edges wait for is running, or has ended unnoticed."""
-        return any(drum.unsettled for drum in self._passed())
+        return any(drum.uncollected for drum in self._passed())
 
     def add_edges(self, sources: Keys, targets: Keys) -> None:
         """Links between domains, by their keys; those within a domain are left out, others count once."""
@@ -234,6 +281,8 @@ class Star:
 
     def check(self, batch: UrlBatch) -> None:
         """Ask for the budgets of URLs; both come out of `budgeted` after a merge."""
+        if self.hearsay is not None:
+            self.hearsay.notice(np.unique(batch.pld_key))
         self._in_force().drum.feed(CHECK, batch.pld_key, aux=batch.packed)
 
     def merge(self, wait: bool = True, edges: bool = True) -> None:
@@ -258,7 +307,8 @@ class Star:
             for found in scores.drum.results():
                 assert found.aux is not None
                 assert isinstance(found.values, np.ndarray)
-                yield UrlBatch.checked(found.aux), self._budgets(found.values, self._among_all(scores))
+                batch = UrlBatch.checked(found.aux)
+                yield batch, self._budgets_of(batch, found.values, scores)
 
     def distribution(self) -> Distribution:
         """The reputations of all domains, as they are in force."""
@@ -268,9 +318,25 @@ class Star:
         """E[B_x], the mean budget of the domains known."""
         return self._budgets.expected(self._among_all(self._in_force()))
 
+    def news(self, to: int) -> bytes:
+        """What another process is to hear of domains; see `hearsay`."""
+        return b"" if self.hearsay is None else self.hearsay.news(to, self._in_force().of)
+
     def learn_ranks(self, elsewhere: Distribution) -> None:
         """The in-degrees of the domains that other processes count; ranks are among all domains of a crawl."""
         self._elsewhere = elsewhere
+
+    def scores(self) -> list[Score]:
+        """What a ranking has found for all processes since the last call."""
+        found, self._found = self._found, []
+        return found
+
+    def take_score(self, score: Score) -> None:
+        """What a ranking, here or elsewhere, has found of domains of ours; and whether it is in force."""
+        assert self._supporters is not None
+        self._supporters.drum.feed(UPDATE, score.keys, score.supporters)
+        if score.in_force is not None:
+            self.by_supporters = score.in_force
 
     def ranking_traffic(self) -> dict[str, int] | None:
         """What rankings moved on disk, if there are any; see `Reputation.traffic`."""
@@ -297,14 +363,31 @@ class Star:
     def _scores(self) -> tuple[_Scores, ...]:
         return (self._indegree,) if self._supporters is None else (self._indegree, self._supporters)
 
+    def _budgets_of(
+        self, batch: UrlBatch, degrees: npt.NDArray[np.uint32], scores: _Scores
+    ) -> npt.NDArray[np.uint32]:
+        """The budgets of URLs by what is counted here, or was told; of a domain that others share, a part each."""
+        if self.hearsay is None:
+            return self._budgets(degrees, self._among_all(scores))
+        domains, first, places = np.unique(batch.pld_key, return_index=True, return_inverse=True)
+        known, sharers = self.hearsay.of(domains, degrees[first])
+        budgets = self._budgets(known, self._among_all(scores))
+        return (-(-budgets.astype(np.int64) // sharers)).astype(np.uint32)[places]
+
     def _among_all(self, scores: _Scores) -> Distribution:
+        """What is known here and elsewhere; added up when one of the two has changed."""
         known = scores.distribution()
-        return known if self._elsewhere is None else known.plus(self._elsewhere)
+        if self._elsewhere is None:
+            return known
+        if self._added is None or self._added[0] is not known or self._added[1] is not self._elsewhere:
+            self._added = known, self._elsewhere, known.plus(self._elsewhere)
+        return self._added[2]
 
     def _in_force(self) -> _Scores:
-        if self._supporters is not None and self._reputation is not None and self._reputation.in_force:
-            return self._supporters
-        return self._indegree
+        in_force = self.by_supporters
+        if self._division is None:
+            in_force = self._reputation is not None and self._reputation.in_force
+        return self._supporters if self._supporters is not None and in_force else self._indegree
 
     def _count(self) -> None:
         """New edges that came out of a merge add to the in-degrees of their targets, and to the graph."""
@@ -315,13 +398,24 @@ class Star:
                 raise StorageError("star/edges is damaged: an edge without the keys of its domains")
             ends = found.aux.data[: 8 * columns * len(found)].view("<u8").reshape(-1, columns)
             targets = np.ascontiguousarray(ends[:, 0])
-            self._indegree.drum.feed(UPDATE, targets, np.ones(len(targets), np.uint32))
             if self._reputation is not None:
                 self._reputation.append(ends[:, 1], targets)
+            if self._division is not None:
+                targets = targets[self._division.owns(targets)]
+            self._indegree.drum.feed(UPDATE, targets, np.ones(len(targets), np.uint32))
 
     def _follow(self, wait: bool) -> None:
         """Let the ranking go on, and take over what it has found."""
         if self._supporters is None or self._reputation is None:
             return
-        drum = self._supporters.drum
-        self._reputation.follow(lambda keys, supporters: drum.feed(UPDATE, keys, supporters), wait)
+        if self._division is None:
+            drum = self._supporters.drum
+            self._reputation.follow(lambda keys, supporters: drum.feed(UPDATE, keys, supporters), wait)
+            return
+        decisions = self._reputation.decisions
+        self._reputation.follow(
+            lambda keys, supporters: self._found.append(Score(keys, supporters, None)), wait
+        )
+        if self._reputation.decisions > decisions:
+            nobody = np.zeros(0, np.uint64), np.zeros(0, np.uint32)
+            self._found.append(Score(*nobody, self._reputation.in_force))

@@ -1,6 +1,6 @@
 """URLs that wait for a time: Q_W, a queue on disk in order of time.
 
-    retries, URLs of parked hosts, what overflows a full host queue ─► put ─► Q_W ─► take ─► ready
+    gate: retries, URLs of parked hosts, what overflows a full host queue ─► put ─► Q_W ─► take ─► gate, and so to a source
 
 A hierarchical timing wheel. Counted from the present slice of 16 s, a row goes into one of the 64 slices of 16 s to
 come, or of the 64 of 64 · 16 s (17 minutes), or of the 64 of 64² · 16 s (18 hours), or, after 48 days, into the one
@@ -17,6 +17,7 @@ few are in use at a time, unless times are spread over weeks. See docs/formats/d
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -39,9 +40,10 @@ _LEVELS = 3
 _LATER = _LEVELS * _SLICES  # the slot of all that is later
 _NEAR = -1  # stands for RAM where slots are chosen
 _END = 2.0**50  # seconds: every number of a slice before it is exact
-_NEAR_BYTES = 1 << 23
+NEAR_BYTES = 1 << 23
 _BLOCK = 1 << 15  # bytes that each slice gathers in RAM
 _SEGMENT = 1 << 22  # bytes: what a slice that has been read keeps of the disk until the next commit
+_DRAINED = 1 << 14  # URLs drained at a time
 _PREFIX = "Q_W-"
 _TIME = np.dtype("<f8")
 
@@ -100,7 +102,7 @@ class _Slice:
 
 
 class Delays:
-    """See the module. Filled and emptied by `ready`; one thread owns it.
+    """See the module. Filled and emptied by `gate`; one thread owns it.
 
     Invariants: times in RAM are at most `_horizon`, those on disk at least. `_present` is the number of the slice of
     16 s that was read last; a row from before it is on disk in the slice of the present only. It is a `Structure`;
@@ -123,7 +125,7 @@ class Delays:
     name = "queues/Q_W"
 
     def __init__(
-        self, env: Env, folder: Path, *, near: int = _NEAR_BYTES, state: dict[str, Any] | None = None
+        self, env: Env, folder: Path, *, near: int = NEAR_BYTES, state: dict[str, Any] | None = None
     ) -> None:
         """A new one, or the one whose last `state` the store has; `near` bytes of rows are kept in RAM."""
         self._env, self._folder, self._near_bytes = env, folder, near
@@ -168,6 +170,14 @@ class Delays:
         if not found:
             return NO_URLS
         return UrlBatch.checked(_without_times(Texts.join(found)))
+
+    def drain(self) -> Iterator[tuple[Times, UrlBatch]]:
+        """Take all URLs, with their times."""
+        while len(self):
+            if not len(self._near):
+                self._read_earliest()
+            times, rows = self._near.take(math.inf, _DRAINED)
+            yield times, UrlBatch.checked(_without_times(rows))
 
     def prepare(self) -> Prepared:
         """See `core.events.Structure`. Rows in RAM go to the disk, to be read again when they are due."""

@@ -14,8 +14,8 @@ from enum import Enum
 from barkspider.core.events import Trail
 from barkspider.core.records import UrlRow
 from barkspider.frontier.politeness.pauses import HostPace, ServerPace
+from barkspider.frontier.politeness.rotation import Rotation
 from barkspider.frontier.politeness.slots import BOUNDS, NEW, SLOW
-from barkspider.frontier.politeness.turns import Turns
 from barkspider.url import DISALLOW_ALL, RobotsRules, origin, split
 
 
@@ -41,7 +41,7 @@ class Server(ServerPace):
         self.busy = False
         self.listed = False  # whether it is in the heap of servers, or in line for a slot
         self.cost = NEW  # see `slots`
-        self.due = Turns[Host]()
+        self.due = Rotation[Host]()
 
     def rank(self, host: Host) -> int:
         """That of a request to a host on it; see `slots`."""
@@ -68,18 +68,18 @@ class Origin:
         self.failures = 0  # in a row
 
 
-class Entry:
+class QueuedUrl:
     """A URL in the queue of its host, with its origin where robots.txt counts, and the rules that have allowed it."""
 
     __slots__ = ("behind", "origin", "row", "rules", "trail")
 
     def __init__(self, row: UrlRow, trail: Trail, origin: Origin | None, rules: RobotsRules | None) -> None:
         self.row, self.trail, self.origin, self.rules = row, trail, origin, rules
-        self.behind: Entry | None = None
+        self.behind: QueuedUrl | None = None
 
 
 Asked = tuple[str, str, int]  # a robots.txt to fetch: origin, URL, hops
-MOST_ORIGINS = 32  # of a host: more than people have, and less than a scan of its ports
+MOST_ORIGINS = 32  # of a host: more than sites have, fewer than a scan of all its ports would make
 # Answers since the last look-up that speak for a host's name servers: as quick answers do for a server.
 _FEW_ANSWERS, _MANY_ANSWERS = 6, 16
 
@@ -115,10 +115,10 @@ class Host(HostPace):
         self.key = key
         self.pld = 0  # the key of its pay-level domain, once there is anything to ask
         self.state = State.IDLE
-        self.first: Entry | None = None
-        self.last: Entry | None = None
+        self.first: QueuedUrl | None = None
+        self.last: QueuedUrl | None = None
         self.length = 0  # of the queue
-        self.flying: Entry | Asked | None = None  # what is under way
+        self.flying: QueuedUrl | Asked | None = None  # what is under way
         self.last_turn = -math.inf  # of what was put off
         self.robots: tuple[Asked, ...] = ()  # of its own domain: go before pages; rarely any
         self.errands: tuple[Asked, ...] = ()  # of other domains, which sent us here: go after pages
@@ -130,7 +130,7 @@ class Host(HostPace):
         self.error = ""  # why it has no address, until its pause is over
         self.duplicates = 0  # pages whose content was seen before
 
-    def push(self, entry: Entry) -> None:
+    def push(self, entry: QueuedUrl) -> None:
         """Queue a URL behind the others."""
         if self.first is None or self.last is None:
             self.first = entry
@@ -139,14 +139,14 @@ class Host(HostPace):
         self.last = entry
         self.length += 1
 
-    def pop(self, entry: Entry) -> None:
+    def pop(self, entry: QueuedUrl) -> None:
         """Take the first entry out of the queue."""
         self.first = entry.behind
         self.length -= 1
         if self.first is None:
             self.last = None
 
-    def entries(self) -> Iterator[Entry]:
+    def queued_urls(self) -> Iterator[QueuedUrl]:
         """The queue, in order."""
         entry = self.first
         while entry is not None:

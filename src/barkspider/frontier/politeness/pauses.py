@@ -70,6 +70,10 @@ class Multiples:
         above = self._above.copy()
         return lambda: np.array(list(above.items()), _MULTIPLE)
 
+    def items(self) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.float64]]:
+        """Domains, those heard of last at the end, and their budgets."""
+        return np.array(list(self._above), np.uint64), np.array(list(self._above.values()), np.float64)
+
     def load(self, saved: bytes) -> None:
         """Begin with what an earlier run knew."""
         found = np.frombuffer(saved, _MULTIPLE)

@@ -22,8 +22,8 @@ from itertools import count
 
 from barkspider.core.settings import Politeness
 from barkspider.frontier.politeness.hosts import Host, Server, State
+from barkspider.frontier.politeness.rotation import Rotation
 from barkspider.frontier.politeness.slots import RANKS
-from barkspider.frontier.politeness.turns import Turns
 from barkspider.frontier.politeness.waiting import Waiting
 
 _FORGET_AT_ONCE = 1_000  # hosts looked at in a step, so that many with long pauses do not hold it up
@@ -57,7 +57,7 @@ class Roster:
         self._many_servers = 2 * remembered  # beyond, those without hosts are forgotten
         self._waiting = Waiting()
         self._due: list[tuple[float, int, Server]] = []
-        self.lines = [Turns[Host | Server]() for _ in range(RANKS)]
+        self.lines = [Rotation[Host | Server]() for _ in range(RANKS)]
         self._order = count()
         self.restarted = -math.inf  # when a crawl was gone on with: all count as contacted then
 
@@ -215,7 +215,7 @@ class Roster:
         assert len(unnamed) + len(listed) == len(lines) + len(self._due)
         hosts = dict.fromkeys(self._servers, 0)
         for key, host in self._hosts.items():
-            entries = list(host.entries())
+            entries = list(host.queued_urls())
             assert len(entries) == host.length
             assert not entries or entries[-1] is host.last
             if host.server is not None:

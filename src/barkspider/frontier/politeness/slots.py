@@ -24,17 +24,17 @@ from math import inf
 
 BOUNDS = (0.5, 2.0, 4.0, 5.0)  # seconds: the cost with which each rank but the first begins
 RANKS = len(BOUNDS) + 1
-NEW = 4.0  # seconds: the cost of whom we know nothing, which six quick answers bring below two
+NEW = 4.0  # seconds: the cost of a server that we know nothing of; six quick answers bring it below two
 SLOW = RANKS - 1
 _RISE, _FALL = (
     0.25,
     0.125,
 )  # weight of the newest answer in a cost: what a minute adds, it takes 27 quick ones to undo
 _LATE = 2.0  # seconds after which a slot counts as held by somebody slow
-_LONGEST = 60.0  # seconds: had it been more, it was this machine that slept
-_SPARE = (16, 32, 64, 64)  # the part of all slots that each rank finds unused
-_LEAST = (1, 8, 8, 8, 16)  # the part that is left in any case to a rank and those behind it
-_FEW = 8  # slots: to spare one of less would cost more than it is worth
+_LONGEST = 60.0  # seconds: if it was more, this machine has slept
+_SPARE = (16, 32, 64, 64)  # one in so many slots stays free for each rank, beyond those that it uses
+_LEAST = (1, 8, 8, 8, 16)  # one in so many slots is always left to a rank and those behind it
+_FEW = 8  # slots: with fewer, to keep one free costs more than it gains
 _SHARE = 4  # times what is left: one domain alone gets four fifths, two get four ninths each
 _RECOUNT = 0.1  # seconds after which shares are counted anew, if they are asked for: 50 µs for 500 slots
 _GROWTH, _DECAY = 10.0, 30.0  # seconds in which what was used lately follows what is used now
@@ -148,7 +148,7 @@ class Slots:
             self._used[number] -= 1
             self._used[SLOW] += 1
 
-    def settle(self) -> None:
+    def given_out(self) -> None:
         """Slots have been given out."""
         self._then = self._used.copy()
 
@@ -166,7 +166,7 @@ class Slots:
 
     def admits(self, number: int, domain: int, address: str = "") -> bool:
         """Whether a rank may have one more, for a host of this domain, at this address if it is known."""
-        # More than this is left: when there is plenty it need not be known how much, nor who has which share.
+        # At least this much is left. If that is plenty, nobody needs to count how much exactly, nor who has which share.
         if _SHARE * (self._lefts[number] - self._given) > len(self._held) + len(self._late):
             return True
         left = self.left(number)

@@ -6,9 +6,9 @@
 Filled by `Permits` with the origins whose URLs wait, emptied into `Ready`. Asks are numbered in the order of Q_D, so
 that a round of URLs can tell when those it waits for are settled (`rounds`).
 
-`requested` has the time at which an origin was asked for last. It is asked again when that is longer ago than
-`expiry`, which an ask takes only when it was lost, or when the answer to that ask is what is outdated now: then the
-time is before the `until` that the URL has seen.
+`requested` has the time at which an origin was asked for last. It is asked again in two cases. Either that time is
+longer ago than `expiry`: then the ask was lost, since none takes so long. Or the answer to that ask is out of date: then
+the time is before the `until` that the URL has seen.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ class Asks:
         folder: Path,
         *,
         expiry: float,
+        block: int,
         sizing: Sizing | Allowance | None,
         background: bool,
         state: Callable[[str], dict[str, Any] | None],
@@ -66,7 +67,7 @@ class Asks:
         self._again = list(self._asked)[::-1]
         # Answers that came before a crash to asks that are made after it, and until when they hold.
         self._ahead: dict[str, int] = {name: int(until) for name, until in kept.get("ahead", [])}
-        self._to_ask = DiskQueue(env, folder, "queues/Q_D", state=kept.get("to_ask"))
+        self._to_ask = DiskQueue(env, folder, "queues/Q_D", block=block, state=kept.get("to_ask"))
         self.requested = Drum(
             env,
             folder,
@@ -183,8 +184,8 @@ class Asks:
         self._to_ask.close()
 
     def _spent(self, stored: Seen, seen: Seen) -> npt.NDArray[np.bool_]:
-        """Whether an earlier ask no longer counts. Both are the time of asking in the lower 32 bits, and in the
-        upper ones the time until which those who ask had seen rules, which may be 0."""
+        """Whether an earlier ask no longer counts. Both have the time of asking in the lower 32 bits. The
+        upper 32 have the time until which the rules held that those who ask had seen; 0 if they had seen none."""
         before = (stored & _TIME).astype(np.int64)
         until, now = (seen >> _SHIFT).astype(np.int64), (seen & _TIME).astype(np.int64)
         spent: npt.NDArray[np.bool_] = (before < until) | (now - before >= self._expiry)

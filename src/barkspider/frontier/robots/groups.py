@@ -14,7 +14,7 @@ import numpy.typing as npt
 from barkspider.core.batch import WIDTH, UrlBatch
 from barkspider.core.errors import StorageError
 from barkspider.core.texts import BYTES, PLACES, Rows, Texts, copy, ends, nb
-from barkspider.url import Keys, origin
+from barkspider.url import KeyMaker, origin
 
 Trips = npt.NDArray[np.uint8]
 
@@ -26,14 +26,14 @@ u8: Any = np.uint8
 _KEYS = nb.types.Array(nb.uint64, 1, "C", readonly=True)
 
 
-def group(batch: UrlBatch, trips: Trips, keys: Keys) -> tuple[npt.NDArray[np.uint64], Texts]:
+def group(batch: UrlBatch, trips: Trips, keys: KeyMaker) -> tuple[npt.NDArray[np.uint64], Texts]:
     """The key of each origin in a batch, in order of appearance, and its URLs, in their order.
 
     >>> from barkspider.core.records import UrlRow
     >>> urls = [b"http://a.example/1", b"http://b.example/", b"http://me@a.example/2"]
     >>> batch = UrlBatch.from_rows([UrlRow(1, 2, 3, 0, 0, 0, 0, url) for url in urls])
-    >>> found, groups = group(batch, np.zeros(3, np.uint8), Keys(7))
-    >>> found.tolist() == [Keys(7).of("http://a.example"), Keys(7).of("http://b.example")]
+    >>> found, groups = group(batch, np.zeros(3, np.uint8), KeyMaker(7))
+    >>> found.tolist() == [KeyMaker(7).of("http://a.example"), KeyMaker(7).of("http://b.example")]
     True
     >>> ungroup(groups)[1].tolist()
     [2, 1]
@@ -74,7 +74,7 @@ def first(item: bytes) -> tuple[str, int]:
 
     >>> from barkspider.core.records import UrlRow
     >>> batch = UrlBatch.from_rows([UrlRow(1, 2, 3, 0, 0, 0, 0, b"http://a.example/1")])
-    >>> first(group(batch, np.full(1, 9, np.uint8), Keys(7))[1].tolist()[0])
+    >>> first(group(batch, np.full(1, 9, np.uint8), KeyMaker(7))[1].tolist()[0])
     ('http://a.example', 9)
     """
     rows = 4 + 4 * int.from_bytes(item[:4], "little")

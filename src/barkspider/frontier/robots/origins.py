@@ -21,15 +21,23 @@ from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.politeness.hosts import Asked, Host, Origin, State
 from barkspider.frontier.politeness.roster import Roster
-from barkspider.frontier.robots.rules import MOST_REDIRECTS, ROBOTS, TOO_MANY, learn, miss, rules_of
-from barkspider.url import ALLOW_ALL, DISALLOW_ALL, Domains, Keys, RobotsRules, origin, split
+from barkspider.frontier.robots.rules import (
+    MOST_REDIRECTS,
+    ROBOTS,
+    TOO_MANY,
+    learn,
+    miss,
+    refusal_of,
+    rules_of,
+)
+from barkspider.url import ALLOW_ALL, DISALLOW_ALL, Domains, KeyMaker, RobotsRules, origin, split
 
 # Told when the robots.txt of an origin of a host is known or given up (0), or else after which pause it is asked again.
 Learned: TypeAlias = Callable[[Host, Origin, float], None]
 
 _REMEMBERED_DOMAINS = 1_000  # a host is asked about once
 _MOST_ERRANDS = (
-    8  # that wait at a host: for more origins than this its file could not be had, and is asked for later
+    8  # that wait at a host; for further origins the file counts as unavailable, and is asked for later
 )
 
 
@@ -41,7 +49,7 @@ class Origins:
 
     def __init__(self, settings: Settings, roster: Roster) -> None:
         self._politeness, self._agent = settings.politeness, settings.agent.name
-        self._keys, self._roster = Keys(settings.seed), roster
+        self._keys, self._roster = KeyMaker(settings.seed), roster
         self._domains = Domains(settings.url.private_suffixes, remembered=_REMEMBERED_DOMAINS)
         self.learned: Learned = lambda *_: None
         self.asking = 0
@@ -135,12 +143,8 @@ class Origins:
             return TOO_MANY
         if known.until <= now:
             return ""
-        if host.crawl_delay > self._politeness.max_crawl_delay:
-            return "crawl_delay"
-        if known.rules is ALLOW_ALL:
-            return ""
-        target = url[url.index("/", 8) :].partition("#")[0]  # as `split`, at a fifth of the cost
-        return "" if known.rules.allows(target) else known.refusal
+        most = self._politeness.max_crawl_delay
+        return refusal_of(url, known.rules, known.refusal, host.crawl_delay, most)
 
     def answered(self, outcome: RobotsFetched, now: float) -> None:
         """A robots.txt arrived, sent us elsewhere, or failed (RFC 9309, 2.3.1)."""
@@ -152,7 +156,8 @@ class Origins:
                 self._learn(asked.origin, None, None, now)
         else:
             own = 0 if asked.hops else asked.host_key
-            self._learn(asked.origin, rules_of(outcome, self._agent), outcome.max_age, now, own)
+            rules = rules_of(outcome.status, outcome.body, self._agent, asked.origin)
+            self._learn(asked.origin, rules, outcome.max_age, now, own)
 
     def unanswerable(self, host: Host, now: float) -> None:
         """A host has no address. Nobody can be asked, or a redirect led nowhere: as if there were no robots.txt."""
@@ -179,7 +184,7 @@ class Origins:
         if host is None or not host.pld:
             host = self._host_of(name)
         known = host.origin(name)
-        if known is None:  # it was asked for by an earlier run, when there were less
+        if known is None:  # an earlier run asked for it, when the host had fewer origins
             known = Origin(name)
             host.origins += (known,)
         return host, known

@@ -36,7 +36,7 @@ class Permit:
     until: int
     learned: int
     unreachable: bool
-    encoded: bytes  # the rules; whoever has those of this time already need not read them
+    encoded: bytes  # the rules; not to be read by those who have the ones of this time already
     address: str = ""
     address_until: int = 0
 

@@ -40,7 +40,8 @@ from barkspider.frontier.robots.rounds import Rounds
 from barkspider.storage.drum.repository import CHECK, UPDATE, Drum, Results
 from barkspider.storage.drum.sizing import Allowance, Sizing
 from barkspider.storage.env import Env
-from barkspider.url import Keys, origin
+from barkspider.storage.queue.disk_queue import BLOCK
+from barkspider.url import KeyMaker, origin
 
 _SHORTEST_HURRY = 0.1  # seconds between two hurries, and more for each URL that waits: a tenth of the CPU
 _HURRY_A_URL = 2e-5
@@ -81,7 +82,7 @@ class Permits:
     >>> from barkspider.url import RobotsRules
     >>> batch = UrlBatch.from_rows([UrlRow(1, 2, 3, 0, 0, 0, 0, b"http://a.example/x")])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     permits = Permits(Env(), Path(folder), Keys(7))
+    ...     permits = Permits(Env(), Path(folder), KeyMaker(7))
     ...     permits.check(batch); permits.merge()
     ...     print(sum(map(len, permits.permitted(now=5.0))), permits.merge(), permits.asks(10))
     ...     permits.learn("http://a.example", Permit.of(RobotsRules(), learned=6.0, until=3606.0))
@@ -100,11 +101,12 @@ class Permits:
         self,
         env: Env,
         folder: Path,
-        keys: Keys,
+        keys: KeyMaker,
         *,
         expiry: float = 3600.0,
         patience: float = 30.0,
         stale: float = 7 * 86_400.0,
+        block: int = BLOCK,
         sizing: Sizing | Allowance | None = None,
         requested_sizing: Sizing | Allowance | None = None,
         background: bool = True,
@@ -112,7 +114,7 @@ class Permits:
     ) -> None:
         """`expiry`: seconds after which an ask without an answer is made again; `patience`: seconds that URLs
         wait at most before they are checked again; `stale`: seconds for which an old answer is kept in case that no
-        newer one can be had; `state` is that of a store."""
+        newer one can be had; `block`: bytes that each queue gathers in RAM; `state` is that of a store."""
         self._keys, self._stale = keys, stale
         self._cache = Drum(
             env,
@@ -129,12 +131,13 @@ class Permits:
             self._waiting = int(kept.get("waiting", 0))
             self._expunge_at = float(kept.get("expunge_at", 0.0))  # when what is useless is dropped next
             self._trips = np.array(kept.get("trips", [0] * (_MANY_TRIPS + 1)), np.int64)
-            self._first = Rounds(env, folder, "queues/Q_R", patience, kept.get("first"))
-            self._late = Rounds(env, folder, "queues/Q_L", patience, kept.get("late"))
+            self._first = Rounds(env, folder, "queues/Q_R", patience, block, kept.get("first"))
+            self._late = Rounds(env, folder, "queues/Q_L", patience, block, kept.get("late"))
             self._asks = Asks(
                 env,
                 folder,
                 expiry=expiry,
+                block=block,
                 sizing=requested_sizing,
                 background=background,
                 state=state,
@@ -173,13 +176,13 @@ class Permits:
 
     @property
     def undecided(self) -> int:
-        """Rows for whose sake a merge is worth while: without the answers, which nobody may have asked about yet."""
+        """Rows that make a merge worth while. Answers are not counted: it may be that nobody has asked for them yet."""
         return self._checks + self._asks.requested.pending
 
     @property
     def merging(self) -> bool:
         """Whether a merge is running, or has ended unnoticed."""
-        return self._cache.unsettled or self._asks.requested.unsettled
+        return self._cache.uncollected or self._asks.requested.uncollected
 
     @property
     def asked(self) -> int:
@@ -199,6 +202,10 @@ class Permits:
             "two_trips": two,
             "more_trips": more,
         }
+
+    def queues(self) -> dict[str, int]:
+        """What waits: in Q_R and Q_L origins with their URLs, in Q_D robots.txt to be asked for."""
+        return {"Q_R": self._first.items, "Q_L": self._late.items, "Q_D": len(self._asks)}
 
     def check(self, batch: UrlBatch) -> None:
         """URLs whose turn has come; they come out of `permitted` after a merge or more. Large batches are
@@ -226,6 +233,16 @@ class Permits:
                 self._feed(batch, np.minimum(trips, 254) + np.uint8(1))
         for results in self._cache.results():
             yield self._sift(results, now)
+
+    def drain(self) -> Iterator[UrlBatch]:
+        """Take all URLs that wait here, whatever is known of their sites; nothing is to be done here after that."""
+        self.merge()
+        for results in self._cache.results():
+            if results.aux is not None and len(results):
+                yield ungroup(results.aux)[0]
+        for rounds in (self._first, self._late):
+            while len(rounds):
+                yield ungroup(rounds.read(math.inf, 0))[0]
 
     def asks(self, most: int, now: float = 0.0) -> list[str]:
         """Origins, so many at most, whose robots.txt is to be fetched; each is to be settled in the end."""
@@ -334,7 +351,7 @@ class Permits:
             new = np.flatnonzero(~is_late)
             rounds[new] = self._first.enter(groups.take(new), now)
         if is_late.any():
-            # A round a second: whoever comes later waits longer.
+            # A round begins each second, so that what comes later waits longer.
             if now >= self._late_since + 1:
                 self._late.close_round()
                 self._late_since = now

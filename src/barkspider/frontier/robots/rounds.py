@@ -35,13 +35,15 @@ class Rounds:
     """
 
     def __init__(
-        self, env: Env, folder: Path, name: str, patience: float, state: dict[str, Any] | None
+        self, env: Env, folder: Path, name: str, patience: float, block: int, state: dict[str, Any] | None
     ) -> None:
         self._patience = patience
         self._rounds: list[_Round] = []
         self._number = 0  # of the first round
         self._is_open = False  # whether the last one takes items in
-        self._queue = DiskQueue(env, folder, name, state=None if state is None else state["queue"])
+        self._queue = DiskQueue(
+            env, folder, name, block=block, state=None if state is None else state["queue"]
+        )
         if state is not None:
             self._number = int(state["number"])
             self._rounds = [_Round(*fields) for fields in state["rounds"]]
@@ -51,6 +53,11 @@ class Rounds:
     def __len__(self) -> int:
         """Rounds that were not read to the end."""
         return len(self._rounds)
+
+    @property
+    def items(self) -> int:
+        """What waits in all of them."""
+        return len(self._queue)
 
     def enter(self, items: Texts, now: float) -> int:
         """Let items wait, each for one origin; the number of their round."""
@@ -71,7 +78,7 @@ class Rounds:
         """So many origins of a round have been asked, or had been before: all asks are below `mark`."""
         place = number - self._number
         if place < 0:
-            return  # it was read before, out of impatience
+            return  # it was read already, because it had waited for too long
         found = self._rounds[place]
         found.undecided -= count
         found.mark = mark

@@ -5,7 +5,7 @@ domains and go back into the queues:
 
     queues ─ take ─► pages ─ links ─► seen? ─► in-degrees of domains ─► budgets ─ put ─► queues
 
-BEAST is the live crawl's (`frontier.beast`), files and all, as are placing, edges of domains and budget functions;
+BEAST is the live crawl's (`frontier.budget.beast`), files and all, as are placing, edges of domains and budget functions;
 the naive way places with the same kernel. Links of pages come from a graph, so time does not matter.
 """
 
@@ -35,7 +35,12 @@ from barkspider.model.irlbot import beast_speed, naive_speed, over_budget
 from barkspider.storage.env import Env
 from barkspider.storage.keyset import KeySet
 
-METHODS = ("bfs", "naive", "beast")
+_QUEUES: dict[str, Callable[[Path, Budget], Queues]] = {
+    "bfs": lambda folder, _: Plain(Env(), folder),
+    "naive": lambda folder, _: Naive(Env(), folder),
+    "beast": lambda folder, settings: Beast(Env(), folder, settings),
+}
+METHODS = tuple(_QUEUES)
 ROW = 110  # bytes: b of the paper; a head, a length of 4 bytes, and the URL
 _URL = ROW - WIDTH - 4
 _AT_A_TIME = 1000  # pages between two looks at in-degrees
@@ -232,11 +237,9 @@ def _excess(mark: _Mark) -> float:
 
 
 def _queues(method: str, folder: Path, settings: Budget) -> Queues:
-    if method == "beast":
-        return Beast(Env(), folder, settings)
-    if method in ("naive", "bfs"):
-        return (Naive if method == "naive" else Plain)(Env(), folder)
-    raise UsageError(f"{method!r} is no way to queue URLs; there are {', '.join(METHODS)}")
+    if method not in _QUEUES:
+        raise UsageError(f"{method!r} is no way to queue URLs; there are {', '.join(METHODS)}")
+    return _QUEUES[method](folder, settings)
 
 
 def _batch(nodes: npt.NDArray[np.int32], sites: npt.NDArray[np.int32]) -> UrlBatch:

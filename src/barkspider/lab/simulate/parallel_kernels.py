@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from barkspider.frontier.modes import DROP, KEEP, RULE, SEND, TAKE, bundle, decision, is_due
+from barkspider.frontier.modes import DROP, HOLD, RULE, SEND, TAKE, bundle, decision, is_due
 from barkspider.frontier.sampling import next_random
 
 nb: Any = numba
@@ -196,7 +196,7 @@ def crawl(  # type: ignore[no-untyped-def]
     sends = np.zeros(processes, np.bool_)
     link = i64(counts_backlinks)
     whats = np.empty(_AHEAD, np.uint8)
-    may_send, may_stray = rule[0, 0] == SEND, rule[0, 0] == TAKE or rule[0, 0] == KEEP
+    may_send, may_stray = rule[0, 0] == SEND, rule[0, 0] == TAKE or rule[0, 0] == HOLD
     for process in range(processes):
         room = rooms[begin[process] : begin[process + 1]]
         ranks = all_ranks[begin[process] : begin[process + 1]]

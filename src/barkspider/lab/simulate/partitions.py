@@ -17,7 +17,7 @@ from barkspider.core.errors import UsageError
 from barkspider.lab.simulate.parallel_kernels import random_keys
 from barkspider.lab.webgraph import WebGraph
 from barkspider.url.domains import Domains
-from barkspider.url.keys import Keys
+from barkspider.url.keys import KeyMaker
 from barkspider.url.partition import PARTITIONS, OwnerColumn, by_address, by_hash, by_hierarchy, top_level
 
 _PAGES = 0x5851F42D4C957F2D  # sets the random keys of pages apart from those of sites
@@ -71,7 +71,7 @@ class Divider:
             raise UsageError(f"{partition!r} is no partition; the partitions are {', '.join(PARTITIONS)}")
         if partition == "url":
             return by_hash(self._page_keys(seed), processes)
-        return self._site_owners(partition, processes, Keys(seed))[self._web.site]
+        return self._site_owners(partition, processes, KeyMaker(seed))[self._web.site]
 
     def merits(self, partition: str, owners: OwnerColumn) -> Merits:
         """What a division by `partition` into `owners` costs."""
@@ -95,9 +95,9 @@ class Divider:
         if self._web.urls is None:
             keys: npt.NDArray[np.uint64] = random_keys(self._web.nodes, seed ^ _PAGES)
             return keys
-        return Keys(seed).column(url.encode() for url in self._web.urls.to_pylist())
+        return KeyMaker(seed).column(url.encode() for url in self._web.urls.to_pylist())
 
-    def _site_owners(self, partition: str, processes: int, keys: Keys) -> OwnerColumn:
+    def _site_owners(self, partition: str, processes: int, keys: KeyMaker) -> OwnerColumn:
         if partition == "site" and self._web.urls is None:
             return by_hash(random_keys(self._web.sites, keys.seed), processes)
         host_keys = keys.column(host.encode() for host in self.hosts)

@@ -21,11 +21,11 @@ _TABLE = 1 << 28  # bytes for left-over budgets, as many as the live crawl has
 
 
 class Queues(Protocol):
-    """What all ways to queue URLs have in common, `frontier.beast.Beast` among them. One thread."""
+    """What all ways to queue URLs have in common, `frontier.budget.beast.Beast` among them. One thread."""
 
     moved: Moved
 
-    def put(self, batch: UrlBatch, budgets: npt.NDArray[np.uint32]) -> None:
+    def put(self, batch: UrlBatch, budgets: npt.NDArray[np.uint32]) -> object:
         """Queue URLs with the budgets of their domains."""
 
     def take(self, most: int) -> UrlBatch:

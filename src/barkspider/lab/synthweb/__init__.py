@@ -21,7 +21,7 @@ vocabulary, `prose` the running text, `robots` the texts of robots.txt; `kernels
 
 from barkspider.lab.synthweb.exchange import Answer, Manner, Request
 from barkspider.lab.synthweb.graph import domain_edges, write_domain_graph, write_graph
-from barkspider.lab.synthweb.log import Entry, read_log
+from barkspider.lab.synthweb.log import LoggedRequest, read_log
 from barkspider.lab.synthweb.process import RunningWeb, running_graph, running_web
 from barkspider.lab.synthweb.server import Server
 from barkspider.lab.synthweb.spec import HAZARDS, WebSpec, parse_hazards
@@ -31,7 +31,7 @@ from barkspider.lab.synthweb.web import Web
 __all__ = [
     "HAZARDS",
     "Answer",
-    "Entry",
+    "LoggedRequest",
     "Manner",
     "Request",
     "RunningWeb",

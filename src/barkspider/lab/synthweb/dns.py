@@ -71,13 +71,11 @@ class NameServer(asyncio.DatagramProtocol):
 
     def __init__(self, web: AnyWeb) -> None:
         self._web = web
-        self.queries = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str | int, ...]) -> None:
-        self.queries += 1
         response = respond(self._web, data)
         if response is not None:
             self._transport.sendto(response, addr)

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Entry(NamedTuple):
+class LoggedRequest(NamedTuple):
     """One request: when it came (seconds since 1970), to which of our addresses, and what was answered.
 
-    >>> Entry.parse("1700000000.000001\\t127.16.0.1\\tx.com\\t/\\t200").path
+    >>> LoggedRequest.parse("1700000000.000001\\t127.16.0.1\\tx.com\\t/\\t200").path
     '/'
     """
 
@@ -20,7 +20,7 @@ class Entry(NamedTuple):
     status: int
 
     @classmethod
-    def parse(cls, line: str) -> Entry:
+    def parse(cls, line: str) -> LoggedRequest:
         """An entry from a line of a log file."""
         time, address, host, path, status = line.rstrip("\n").split("\t")
         return cls(float(time), address, host, path, int(status))
@@ -31,14 +31,14 @@ class RequestLog:
     whoever has an answer finds its request in the log."""
 
     def __init__(self, path: Path | None = None) -> None:
-        self.entries: list[Entry] = []
+        self.entries: list[LoggedRequest] = []
         """The entries kept in memory, where there is no file."""
         self._file = path.open("a", encoding="utf-8", newline="\n", buffering=1) if path else None
 
     def add(self, time: float, address: str, host: str, path: str, status: int) -> None:
         """Records a request; a closed connection has the status 0."""
         if self._file is None:
-            self.entries.append(Entry(time, address, host, path, status))
+            self.entries.append(LoggedRequest(time, address, host, path, status))
             return
         # What a client sends may hold anything but line ends and spaces; a tab would shift the columns.
         self._file.write(f"{time:.6f}\t{address}\t{host}\t{path}\t{status}\n".replace("\r", "%0D"))
@@ -49,7 +49,7 @@ class RequestLog:
             self._file.close()
 
 
-def read_log(path: Path) -> list[Entry]:
+def read_log(path: Path) -> list[LoggedRequest]:
     """All entries of a log file.
 
     >>> import tempfile
@@ -59,4 +59,4 @@ def read_log(path: Path) -> list[Entry]:
     'x.com'
     """
     with path.open(encoding="utf-8", newline="\n") as lines:
-        return [Entry.parse(line) for line in lines]
+        return [LoggedRequest.parse(line) for line in lines]

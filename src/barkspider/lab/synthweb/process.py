@@ -92,9 +92,13 @@ def running_web(
 
 
 @contextmanager
-def running_graph(graph: Path, servers: int = 0, https: bool = False) -> Iterator[dict[str, str]]:
-    """Serves a stored graph as `running_web` does; gives the settings with which a crawler finds it."""
-    with _child({"graph": str(graph), "servers": servers}, https, None, 0) as (ports, authority, _):
+def running_graph(
+    graph: Path, servers: int = 0, https: bool = False, delay: float = 0.0
+) -> Iterator[dict[str, str]]:
+    """Serves a stored graph as `running_web` does, each page after so many seconds; gives the settings with which a crawler
+    finds it."""
+    what = {"graph": str(graph), "servers": servers, "delay": delay}
+    with _child(what, https, None, 0) as (ports, authority, _):
         yield crawler_settings(ports["http_port"], ports["https_port"], ports["dns_port"], authority)
 
 
@@ -152,7 +156,7 @@ def child_main() -> None:
     try:
         web: AnyWeb
         if "graph" in order:
-            web = StoredWeb.load(Path(order["graph"]), order["servers"])
+            web = StoredWeb.load(Path(order["graph"]), order["servers"], order["delay"])
         else:
             web = Web(WebSpec.from_json(order["spec"]))
         server = Server(

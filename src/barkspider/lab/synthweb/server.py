@@ -19,7 +19,7 @@ from barkspider.lab.synthweb.dns import NameServer
 from barkspider.lab.synthweb.exchange import AnyWeb
 from barkspider.lab.synthweb.hazards import server_address
 from barkspider.lab.synthweb.http import Connection, Service
-from barkspider.lab.synthweb.log import Entry, RequestLog
+from barkspider.lab.synthweb.log import LoggedRequest, RequestLog
 
 # A port that the system picks on one address may be taken on another; after so many it is something else.
 _PORT_TRIES = 20
@@ -70,7 +70,7 @@ class Server:
         self._stack = ExitStack()
 
     @property
-    def requests(self) -> list[Entry]:
+    def requests(self) -> list[LoggedRequest]:
         """The requests so far, when `log` is "memory"."""
         return self._log.entries if self._log else []
 

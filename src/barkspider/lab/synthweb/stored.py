@@ -37,8 +37,9 @@ class StoredWeb:
 
     seed = 0
 
-    def __init__(self, graph: WebGraph, servers: int = 0) -> None:
-        """With `servers` 0 their number follows from that of the sites."""
+    def __init__(self, graph: WebGraph, servers: int = 0, delay: float = 0.0) -> None:
+        """With `servers` 0 their number follows from that of the sites; a page comes after `delay` seconds."""
+        self._delay = delay
         self.graph = graph
         self.servers = servers or max(1, min(_MOST_SERVERS, graph.sites // _HOSTS_A_SERVER))
         self._numbers: dict[str, int] = {}
@@ -49,9 +50,9 @@ class StoredWeb:
         self.has_https = any(url.startswith("https:") for url in self._numbers)
 
     @classmethod
-    def load(cls, path: Path, servers: int = 0) -> StoredWeb:
+    def load(cls, path: Path, servers: int = 0, delay: float = 0.0) -> StoredWeb:
         """The web in a file; see `lab.webgraph.load_web`."""
-        return cls(load_web(path), servers)
+        return cls(load_web(path), servers, delay)
 
     def _name(self, names: list[str]) -> None:
         normalise = Normaliser(UrlRules(), Domains())
@@ -126,4 +127,4 @@ class StoredWeb:
         links = tuple(self.url(target) for target in self.graph.links(page).tolist())
         items = "".join(f'<li><a href="{escape(url)}">{number}</a>\n' for number, url in enumerate(links))
         body = f"<!DOCTYPE html>\n<title>Page {page}</title>\n<ul>\n{items}</ul>\n"
-        return Answer(200, body.encode(), _CONTENT_TYPE, links=links)
+        return Answer(200, body.encode(), _CONTENT_TYPE, links=links, delay=self._delay)

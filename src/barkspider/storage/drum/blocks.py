@@ -28,7 +28,7 @@ _CODEC = 16  # columns, not compressed: a number that no queue block has
 class Block:
     """The sections of a block. What a section means depends on the file; absent ones are empty.
 
-    `tag` is a bucket, `number` a place in another file, `op` the operation of all rows when `ops` is empty.
+    `tag` is a bucket, `number` an offset in another file, `op` the operation of all rows when `ops` is empty.
     """
 
     rows: int
@@ -59,7 +59,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BlockSpan:
     """Where a block lies, and what its head says: not to be believed before the block was read."""
 
     offset: int
@@ -70,9 +70,9 @@ class Place:
     value_bytes: int
 
 
-def scan(file: ReadFile, start: int, end: int) -> list[Place]:
+def scan(file: ReadFile, start: int, end: int) -> list[BlockSpan]:
     """All blocks between two offsets of a file, by their heads alone."""
-    places = []
+    spans = []
     while start < end:
         raw = file.pread(start, HEAD_SIZE)
         if len(raw) < HEAD_SIZE:
@@ -82,12 +82,12 @@ def scan(file: ReadFile, start: int, end: int) -> list[Place]:
         size = BLOCK_HEAD_SIZE + head.stored
         if head.codec != _CODEC or start + size > end:
             raise StorageError(f"{file.path} is damaged at byte {start}")
-        places.append(Place(start, size, head.items, head.first, number, lengths[3]))
+        spans.append(BlockSpan(start, size, head.items, head.first, number, lengths[3]))
         start += size
-    return places
+    return spans
 
 
-class Reader:
+class BlockReader:
     """Reads blocks into one buffer that is used again: a block is valid until the next is read.
 
     One thread at a time.

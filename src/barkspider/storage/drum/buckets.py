@@ -17,8 +17,8 @@ import numpy as np
 
 from barkspider.core.texts import NO_BYTES, Bytes, Rows, Texts
 from barkspider.storage.columns import NO_ROWS, Column, Keys, Kind, as_column, blank, narrow, pack, part
-from barkspider.storage.drum.blocks import Block, Place, Reader, scan
-from barkspider.storage.drum.counters import Counters
+from barkspider.storage.drum.blocks import Block, BlockReader, BlockSpan, scan
+from barkspider.storage.drum.counters import DrumCounters
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import AppendFile, Env
 from barkspider.storage.format import HEADER_SIZE, check_header, write_header
@@ -78,7 +78,7 @@ class Generation:
     def __init__(self, env: Env, folder: Path, number: int, sizing: Sizing, has_aux: bool) -> None:
         self.number, self.sizing = number, sizing
         self.buckets = buckets = sizing.buckets
-        self.places: list[list[Place]] = [[] for _ in range(buckets)]
+        self.spans: list[list[BlockSpan]] = [[] for _ in range(buckets)]
         self.rows = np.zeros(buckets, np.int64)
         self.pair_bytes = np.zeros(buckets, np.int64)  # of keys and values: what a merge reads into RAM
         self.pairs_path = folder / f"{number:08d}.pairs"
@@ -105,11 +105,11 @@ class Generation:
             self._aux = self._begin(self.aux_path, AUX_MAGIC)
         if self._pairs.size > HEADER_SIZE:
             with self._env.open(self.pairs_path) as file:
-                for place in scan(file, HEADER_SIZE, self._pairs.size):
-                    self._note(place)
+                for span in scan(file, HEADER_SIZE, self._pairs.size):
+                    self._note(span)
             self._synced = self._sizes()
 
-    def write(self, bucket: int, block: Block, aux: Block | None, counters: Counters) -> None:
+    def write(self, bucket: int, block: Block, aux: Block | None, counters: DrumCounters) -> None:
         """Append rows of one bucket."""
         assert self._pairs is not None
         number = 0
@@ -139,7 +139,9 @@ class Generation:
         )
         counters.pairs_written += self._pairs.size - offset
         counters.rows_written += block.rows
-        self._note(Place(offset, self._pairs.size - offset, block.rows, bucket, number, len(block.values)))
+        self._note(
+            BlockSpan(offset, self._pairs.size - offset, block.rows, bucket, number, len(block.values))
+        )
 
     def flush(self) -> None:
         """Hand all to the operating system, so that a merge can read it."""
@@ -163,20 +165,20 @@ class Generation:
     def verify(self) -> None:
         """Read every block and compare its checksum."""
         self.flush()
-        reader = Reader()
+        reader = BlockReader()
         with self._env.open(self.pairs_path) as pairs:
-            places = scan(pairs, HEADER_SIZE, pairs.size)
-            for place in places:
-                reader.read(pairs, place.offset, place.size)
+            spans = scan(pairs, HEADER_SIZE, pairs.size)
+            for span in spans:
+                reader.read(pairs, span.offset, span.size)
         if self.aux_path is not None:
             with self._env.open(self.aux_path) as aux:
-                for place in places:
-                    reader.read(aux, place.number)
+                for span in spans:
+                    reader.read(aux, span.number)
 
     def validate(self) -> None:
         """Check that every block is counted."""
-        assert len(self.places) == self.buckets
-        assert [sum(place.rows for place in places) for places in self.places] == list(self.rows)
+        assert len(self.spans) == self.buckets
+        assert [sum(span.rows for span in spans) for spans in self.spans] == list(self.rows)
 
     def close(self) -> None:
         """Close the files; they stay on disk."""
@@ -192,10 +194,10 @@ class Generation:
             check_header(self._env.read(path, 0, HEADER_SIZE), magic, VERSION, path)
         return file
 
-    def _note(self, place: Place) -> None:
-        self.places[min(place.tag, self.buckets - 1)].append(place)
-        self.rows[min(place.tag, self.buckets - 1)] += place.rows
-        self.pair_bytes[min(place.tag, self.buckets - 1)] += 8 * place.rows + place.value_bytes
+    def _note(self, span: BlockSpan) -> None:
+        self.spans[min(span.tag, self.buckets - 1)].append(span)
+        self.rows[min(span.tag, self.buckets - 1)] += span.rows
+        self.pair_bytes[min(span.tag, self.buckets - 1)] += 8 * span.rows + span.value_bytes
 
     def _reserve(self, which: int, file: AppendFile) -> None:
         if file.size + _AHEAD // 2 > self._ahead[which] and file.size > _AHEAD // 4:
@@ -263,7 +265,7 @@ class Buffers:
         """The bucket of a key: its highest bits."""
         return key >> self._room.shift
 
-    def spill(self, bucket: int, generation: Generation, counters: Counters) -> None:
+    def spill(self, bucket: int, generation: Generation, counters: DrumCounters) -> None:
         """Move what waits for a bucket into the files. When that fails, it still waits."""
         rows, value_bytes, aux_bytes = (int(number) for number in self.fill[bucket])
         if rows == 0:

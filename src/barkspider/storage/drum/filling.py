@@ -8,7 +8,7 @@ import numpy as np
 
 from barkspider.storage.columns import Kind
 from barkspider.storage.drum.buckets import Batch, Buffers, Generation, lone_row
-from barkspider.storage.drum.counters import Counters
+from barkspider.storage.drum.counters import DrumCounters
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.env import Env
 
@@ -30,13 +30,21 @@ class Filling:
         """Rows that are in RAM only."""
         return 0 if self._buffers is None else int(self._buffers.fill[:, 0].sum())
 
+    @property
+    def ram(self) -> int:
+        """Bytes that wait in the buffers: keys with their operations, values, aux."""
+        if self._buffers is None:
+            return 0
+        rows, values, aux = self._buffers.fill.sum(axis=0).tolist()
+        return int(9 * rows + values + aux)
+
     def open(self, number: int, sizing: Sizing) -> None:
         """Begin a generation with this number."""
         generation = Generation(self._env, self._folder, number, sizing, self._has_aux)
         generation.open()
         self.generation = generation
 
-    def put(self, batch: Batch, begin: int, counters: Counters) -> tuple[int, bool]:
+    def put(self, batch: Batch, begin: int, counters: DrumCounters) -> tuple[int, bool]:
         """Take rows of a batch from the `begin`-th on, until the buffer of one is full and is written to the disk.
 
         Returns the place of the first row that was not taken, and whether the generation is as large as it may be.
@@ -60,13 +68,13 @@ class Filling:
         is_full = self.generation.pair_bytes[bucket] >= sizing.bucket_bytes
         return begin, bool(is_full or self.generation.size >= sizing.disk)
 
-    def spill(self, counters: Counters) -> None:
+    def spill(self, counters: DrumCounters) -> None:
         """Write all that is in the buffers to the files of the generation."""
         if self.generation is not None and self._buffers is not None:
             for bucket in np.flatnonzero(self._buffers.fill[:, 0]).tolist():
                 self._buffers.spill(bucket, self.generation, counters)
 
-    def seal(self, counters: Counters) -> Generation | None:
+    def seal(self, counters: DrumCounters) -> Generation | None:
         """Give up the generation, which has all rows; None when there is none."""
         sealed = self.generation
         if sealed is not None:
@@ -74,6 +82,10 @@ class Filling:
             sealed.flush()
             self.generation = None
         return sealed
+
+    def release(self) -> None:
+        """Let go of the buffers, whatever is in them."""
+        self._buffers = None
 
     def validate(self) -> None:
         """Check the invariants."""

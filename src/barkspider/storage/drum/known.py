@@ -19,8 +19,8 @@ import numpy.typing as npt
 from barkspider.core.errors import StorageError
 from barkspider.core.texts import NO_BYTES
 from barkspider.storage.columns import Column, Keys, Kind, join, pack, part, sizes, unpack
-from barkspider.storage.drum.blocks import Block, Reader
-from barkspider.storage.drum.counters import Counters
+from barkspider.storage.drum.blocks import Block, BlockReader
+from barkspider.storage.drum.counters import DrumCounters
 from barkspider.storage.env import AppendFile, Env
 from barkspider.storage.format import HEADER_SIZE, check_header, write_header
 
@@ -41,7 +41,7 @@ class Segment:
 
 
 def read_blocks(
-    env: Env, folder: Path, segment: Segment, kind: Kind, reader: Reader, counters: Counters
+    env: Env, folder: Path, segment: Segment, kind: Kind, reader: BlockReader, counters: DrumCounters
 ) -> Iterator[tuple[Keys, Column | None]]:
     """The blocks of a segment in order; each is valid until the next is asked for."""
     path = folder / segment.name
@@ -69,7 +69,7 @@ def read_all(
     env: Env, folder: Path, segments: Sequence[Segment], kind: Kind
 ) -> Iterator[tuple[Keys, Column | None]]:
     """The blocks of all of Z in order; each is valid until the next is asked for."""
-    reader, counters = Reader(), Counters()
+    reader, counters = BlockReader(), DrumCounters()
     for segment in segments:
         yield from read_blocks(env, folder, segment, kind, reader, counters)
 
@@ -78,13 +78,13 @@ class Cursor:
     """Reads all of Z once, run by run, up to bounds that only grow. One thread."""
 
     def __init__(
-        self, env: Env, folder: Path, segments: Sequence[Segment], kind: Kind, counters: Counters
+        self, env: Env, folder: Path, segments: Sequence[Segment], kind: Kind, counters: DrumCounters
     ) -> None:
         self._env, self._folder, self._kind, self._counters = env, folder, kind, counters
         self._waiting = list(reversed(segments))
         self._blocks: Iterator[tuple[Keys, Column | None]] = iter(())
         self._rest: tuple[Keys, Column | None] | None = None
-        self._reader = Reader()
+        self._reader = BlockReader()
 
     def whole_segment(self, bound: int) -> Segment | None:
         """The next segment, if none of it was read yet and all its keys are at most `bound`."""
@@ -128,11 +128,17 @@ class Writer:
     """
 
     def __init__(
-        self, env: Env, folder: Path, number: int, counters: Counters, segment: int = SEGMENT
+        self,
+        env: Env,
+        folder: Path,
+        number: int,
+        counters: DrumCounters,
+        segment: int = SEGMENT,
+        block: int = BLOCK,
     ) -> None:
         self._env, self._folder, self._number, self._counters = env, folder, number, counters
         self._segment_bytes = segment
-        self._block_bytes = min(BLOCK, segment)
+        self._block_bytes = min(block, segment)
         self._file: AppendFile | None = None
         self._rows, self._first, self._last = 0, 0, 0
         self._held: list[tuple[Keys, Column | None]] = []
@@ -156,7 +162,7 @@ class Writer:
             self._held, self._held_bytes = [], 0
         self._cut(keys, values, size)
 
-    def keep(self, segment: Segment) -> None:
+    def carry_over(self, segment: Segment) -> None:
         """A segment of the old Z that stays as it is."""
         self.finish()
         self.segments.append(segment)
@@ -222,7 +228,7 @@ def write_all(
     folder: Path,
     number: int,
     batches: Iterable[tuple[npt.ArrayLike, Column | None]],
-    counters: Counters,
+    counters: DrumCounters,
     segment: int = SEGMENT,
 ) -> list[Segment]:
     """A Z of (keys, values) that ascend strictly over all batches; `ValueError` when they do not."""

@@ -18,10 +18,10 @@ import numpy.typing as npt
 from barkspider.core.errors import StorageError
 from barkspider.core.texts import NO_BYTES, Bytes, Texts
 from barkspider.storage.columns import NO_KEYS, Column, Keys, Kind, blank, join, part, take, unpack
-from barkspider.storage.drum.blocks import Place, Reader
+from barkspider.storage.drum.blocks import BlockReader, BlockSpan
 from barkspider.storage.drum.buckets import CHECK, UPDATE, Generation
-from barkspider.storage.drum.counters import Counters
-from barkspider.storage.drum.known import SEGMENT, Cursor, Segment, Writer, read_blocks
+from barkspider.storage.drum.counters import DrumCounters
+from barkspider.storage.drum.known import BLOCK, SEGMENT, Cursor, Segment, Writer, read_blocks
 from barkspider.storage.drum.results import ResultWriter
 from barkspider.storage.drum.update import Update
 from barkspider.storage.drum.values import Answers, compare
@@ -31,8 +31,7 @@ from barkspider.storage.kernels import insert_keys, probe, sort_rows
 # Which (keys, values) to drop while Z is rewritten: a mask.
 Predicate = Callable[[Keys, Any], npt.NDArray[np.bool_]]
 
-_CHUNK = 1 << 17  # rows compared at a time, so that what is new fits a buffer
-_SMALL = 1 << 18  # bytes of keys and values of buckets that are taken together
+_SMALL = 1 << 18  # most bytes of keys and values of buckets that are taken together
 _EMIT = 1 << 16  # rows of a block of results when there is no aux to follow
 
 
@@ -47,6 +46,7 @@ class Plan:
     update: Update
     unique_only: bool
     segment: int = SEGMENT
+    block: int = BLOCK  # bytes of Z that are read and written at a time; a merge takes some four times that
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Merged:
 
     segments: list[Segment]
     results: tuple[str, int] | None
-    counters: Counters
+    counters: DrumCounters
 
 
 @dataclass(slots=True)
@@ -88,14 +88,16 @@ class Merge:
         expunge: Predicate | None = None,
     ) -> None:
         self._plan, self._generation, self._expunge = plan, generation, expunge
-        self._counters = Counters(merges=1, rows_merged=int(generation.rows.sum()))
+        self._counters = DrumCounters(merges=1, rows_merged=int(generation.rows.sum()))
         env, folder = plan.env, plan.folder
         self._cursor = Cursor(env, folder, segments, plan.kind, self._counters)
-        self._writer = Writer(env, folder, number, self._counters, plan.segment)
+        self._writer = Writer(env, folder, number, self._counters, plan.segment, plan.block)
         self._results = ResultWriter(env, folder / f"{number:08d}.results", self._counters)
-        self._reader = Reader()
-        self._new_keys = np.empty(_CHUNK, np.uint64)
-        self._new_places = np.empty(_CHUNK, np.int64)
+        self._reader = BlockReader()
+        # Rows compared at a time, so that what is new fits a buffer, and bytes of buckets that are taken together.
+        self._chunk, self._small = plan.block // 8, min(_SMALL, plan.block // 4)
+        self._new_keys = np.empty(self._chunk, np.uint64)
+        self._new_places = np.empty(self._chunk, np.int64)
         self._merged = np.empty(0, np.uint64)
 
     def run(self) -> Merged:
@@ -118,39 +120,39 @@ class Merge:
     def _all(self, pairs: ReadFile, aux: ReadFile | None) -> None:
         buckets = self._generation.buckets
         shift = 64 - (buckets.bit_length() - 1)
-        places, held = list[tuple[int, Place]](), 0
+        blocks, held = list[tuple[int, BlockSpan]](), 0
         for number, size in enumerate(self._generation.pair_bytes.tolist()):
             # Neighbours with few rows are taken as one: a nearly empty bucket costs as much as a thousand rows.
-            if places and held + size > _SMALL:
-                self._one(places, (number << shift) - 1, pairs, aux)
-                places, held = [], 0
-            places += [(number, place) for place in self._generation.places[number]]
+            if blocks and held + size > self._small:
+                self._one(blocks, (number << shift) - 1, pairs, aux)
+                blocks, held = [], 0
+            blocks += [(number, span) for span in self._generation.spans[number]]
             held += size
-        self._one(places, (buckets << shift) - 1, pairs, aux)
+        self._one(blocks, (buckets << shift) - 1, pairs, aux)
 
     def _one(
-        self, places: list[tuple[int, Place]], bound: int, pairs: ReadFile, aux: ReadFile | None
+        self, blocks: list[tuple[int, BlockSpan]], bound: int, pairs: ReadFile, aux: ReadFile | None
     ) -> None:
         """A bucket, or some that lie side by side; what it takes in RAM is free again at the end."""
-        bucket = self._load(places, pairs)
+        bucket = self._load(blocks, pairs)
         self._walk(bucket, bound)
-        self._emit([place for _, place in places], bucket, aux)
+        self._emit([span for _, span in blocks], bucket, aux)
 
-    def _load(self, places: list[tuple[int, Place]], pairs: ReadFile) -> _Bucket:
+    def _load(self, blocks: list[tuple[int, BlockSpan]], pairs: ReadFile) -> _Bucket:
         """Read the rows of a bucket and sort them."""
-        rows = sum(place.rows for _, place in places)
+        rows = sum(span.rows for _, span in blocks)
         keys = np.empty(rows, np.uint64)
         ops, columns, at = [], [], 0
-        for number, place in places:
-            block, _ = self._reader.read(pairs, place.offset, place.size)
-            self._counters.pairs_read += place.size
-            if block.tag != number or len(block.keys) != place.rows:
-                raise StorageError(f"{pairs.path} is damaged at byte {place.offset}")
+        for number, span in blocks:
+            block, _ = self._reader.read(pairs, span.offset, span.size)
+            self._counters.pairs_read += span.size
+            if block.tag != number or len(block.keys) != span.rows:
+                raise StorageError(f"{pairs.path} is damaged at byte {span.offset}")
             keys[at : at + block.rows] = block.keys
             at += block.rows
             ops.append((block.op, block.rows, block.ops.copy() if len(block.ops) else None))
             if self._plan.kind is not None:
-                where = f"{pairs.path} is damaged at byte {place.offset}"
+                where = f"{pairs.path} is damaged at byte {span.offset}"
                 column = unpack(self._plan.kind, block.rows, block.value_lengths, block.values.copy(), where)
                 columns.append(column)
         op, mixed = _joined_ops(ops)
@@ -170,7 +172,7 @@ class Merge:
                 if stop == at or not rewrites:
                     # Nothing to insert here: the segment stays, and is read only if something is asked.
                     at = self._ask(segment, bucket, at, stop)
-                    self._writer.keep(segment)
+                    self._writer.carry_over(segment)
                     cursor.skip()
                     continue
             run = cursor.run(bound)
@@ -199,9 +201,9 @@ class Merge:
     ) -> None:
         """Rows `at` to `stop` against a run of Z whose keys are all in reach of them, in bounded steps."""
         keys = bucket.sorted_keys
-        while stop - at > _CHUNK:
+        while stop - at > self._chunk:
             # All rows of a key stay together.
-            to = int(np.searchsorted(keys, keys[at + _CHUNK - 1], "right"))
+            to = int(np.searchsorted(keys, keys[at + self._chunk - 1], "right"))
             cut = int(np.searchsorted(known, keys[to - 1], "right"))
             head = None if values is None else part(values, 0, cut)
             self._compare_part(known[:cut], head, bucket, at, to, rewrite)
@@ -254,12 +256,12 @@ class Merge:
         if not new:
             return known
         if len(self._merged) < len(known) + new:
-            self._merged = np.empty(len(known) + _CHUNK, np.uint64)
+            self._merged = np.empty(len(known) + self._chunk, np.uint64)
         merged = self._merged[: len(known) + new]
         insert_keys(known, self._new_keys[:new], self._new_places[:new], merged)
         return merged
 
-    def _emit(self, places: list[Place], bucket: _Bucket, aux: ReadFile | None) -> None:
+    def _emit(self, blocks: list[BlockSpan], bucket: _Bucket, aux: ReadFile | None) -> None:
         """Write the results of a bucket in order of arrival."""
         if not len(bucket.ops) and not bucket.op & CHECK:
             return
@@ -270,18 +272,18 @@ class Merge:
         answers = _Answers(self._plan.kind, bucket)
         start = held = 0
         given, texts = list[npt.NDArray[np.int64]](), list[Texts]()
-        spans = [place.rows for place in places] if aux else _even(len(bucket.keys))
+        spans = [span.rows for span in blocks] if aux else _even(len(bucket.keys))
         for index, rows in enumerate(spans):
             stop = start + rows
             chosen = np.arange(rows) if wanted is None else np.flatnonzero(wanted[start:stop])
             if len(chosen):
                 given.append(chosen + start)
                 if aux:
-                    texts.append(self._texts(aux, places[index].number, rows).take(chosen))
+                    texts.append(self._texts(aux, blocks[index].number, rows).take(chosen))
                     held += texts[-1].size()
             start = stop
             # Small blocks of aux are given out as one: each costs its reader more than a hundred rows.
-            if given and (aux is None or held > _SMALL or index == len(spans) - 1):
+            if given and (aux is None or held > self._small or index == len(spans) - 1):
                 rows_given = np.concatenate(given)
                 self._results.append(
                     bucket.keys[rows_given],

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import mmap
 import threading
+import time
 
 from barkspider.storage.drum.merge import Merge, Merged
 
 _LONGEST = 10.0  # seconds in which a thread begins, however busy the machine is
+# Bytes of address space: the stack of a thread, and what its first lines take. To lack them here is an error like any other; a
+# thread that lacks them ends without one.
+_NEEDED = 12 << 20
 
 
 class _Beginning(threading.Event):
@@ -16,6 +21,13 @@ class _Beginning(threading.Event):
         if not super().wait(_LONGEST if timeout is None else timeout):
             raise MemoryError("a thread could not begin")
         return True
+
+
+def _check_memory() -> None:
+    try:
+        mmap.mmap(-1, _NEEDED).close()
+    except OSError as error:
+        raise MemoryError("there is no room for a thread") from error
 
 
 class MergeThread:
@@ -49,6 +61,7 @@ class MergeThread:
         """Run a merge; the last one was collected or complained of."""
         assert self._outcome is None
         if self._background:
+            _check_memory()
             thread = threading.Thread(target=self._run, args=(merge,), name=self._name, daemon=True)
             thread._started = _Beginning()  # type: ignore[attr-defined]
             thread.start()
@@ -78,7 +91,10 @@ class MergeThread:
             raise error
 
     def _run(self, merge: Merge) -> None:
+        start = time.perf_counter()
         try:
-            self._outcome = merge.run()
+            merged = merge.run()
+            merged.counters.merge_microseconds += round(1e6 * (time.perf_counter() - start))
+            self._outcome = merged
         except BaseException as error:
             self._outcome = error

@@ -24,10 +24,10 @@ from barkspider.core.errors import StorageError
 from barkspider.core.events import Prepared
 from barkspider.storage.columns import Column, Keys, Kind, as_column, kind_name, take
 from barkspider.storage.drum.buckets import CHECK, CHECK_UPDATE, UPDATE, Batch, Generation, describe
-from barkspider.storage.drum.counters import Counters, stored_bytes
+from barkspider.storage.drum.counters import DrumCounters, stored_bytes
 from barkspider.storage.drum.filling import Filling
 from barkspider.storage.drum.frontset import FrontSet
-from barkspider.storage.drum.known import SEGMENT, Segment, read_all, write_all
+from barkspider.storage.drum.known import BLOCK, SEGMENT, Segment, read_all, write_all
 from barkspider.storage.drum.merge import Merge, Merged, Plan, Predicate
 from barkspider.storage.drum.merge_thread import MergeThread
 from barkspider.storage.drum.results import ResultFile, Results
@@ -39,6 +39,7 @@ from barkspider.storage.env import Env
 __all__ = ["CHECK", "CHECK_UPDATE", "UPDATE", "Drum", "Results"]
 
 _DEFAULT_RAM, _DEFAULT_DISK = 64_000_000, 1_000_000_000
+_BLOCK_SHARE, _SMALLEST_BLOCK = 16, 1 << 16  # of the RAM; what a merge reads and writes of Z at a time
 
 
 class Drum:
@@ -83,17 +84,18 @@ class Drum:
         kind: Kind = value if value is None or value is bytes else np.dtype(value)
         if front and (kind is not None or output != "unique"):
             raise ValueError("a front set works on keys without values and with unique output only")
-        self.name, self.counters = name, Counters()
+        self.name, self.counters = name, DrumCounters()
         self._env, self._folder, self._has_aux = env, folder / name, aux
         self._kind: Kind = kind
+        self._sizing = sizing or Sizing.choose(_DEFAULT_RAM, _DEFAULT_DISK)
+        block = min(BLOCK, max(self._sizing.ram // _BLOCK_SHARE, _SMALLEST_BLOCK))
         self._plan = Plan(
-            env, self._folder, kind, aux, choose(update, kind, item), output == "unique", segment
+            env, self._folder, kind, aux, choose(update, kind, item), output == "unique", segment, block
         )
         self._front = FrontSet(front) if front else None
         self._number = 1
         self._segments: list[Segment] = []
         self._results: list[ResultFile] = []
-        self._sizing = sizing or Sizing.choose(_DEFAULT_RAM, _DEFAULT_DISK)
         self._filling = Filling(env, self._folder, kind, aux)
         self._merging: Generation | None = None
         self._thread = MergeThread(f"drum-{name}", background)
@@ -121,7 +123,7 @@ class Drum:
         return self._thread.running
 
     @property
-    def unsettled(self) -> bool:
+    def uncollected(self) -> bool:
         """Whether a merge is running, or has ended and nobody has looked for its results yet."""
         return self._thread.busy
 
@@ -144,7 +146,7 @@ class Drum:
         before anything was taken. When the disk refuses in the middle, `accepted` rows are in.
         """
         self._filling.accepted = 0
-        self._settle(raising=True)
+        self._collect(raising=True)
         batch: Batch | None = Batch.of(self._kind, self._has_aux, op, keys, values, aux)
         assert batch is not None
         self.counters.rows += len(keys)
@@ -182,11 +184,11 @@ class Drum:
     def wait(self) -> None:
         """Wait for the merge that runs, if any; raises what it failed with."""
         self._thread.join()
-        self._settle(raising=True)
+        self._collect(raising=True)
 
     def results(self) -> Iterator[Results]:
         """Take the results that are there, block by block; a commit counts those as taken that came out."""
-        self._settle(raising=False)
+        self._collect(raising=False)
         while self._results:
             head = self._results[0]
             found = head.next(self._env, self._folder, self._kind, self._has_aux, self.counters)
@@ -198,9 +200,14 @@ class Drum:
             self._sweep.drop({head.name: head.size})
 
     def traffic(self) -> dict[str, int]:
-        """What it counted, and how many keys and bytes Z has."""
+        """What it counted, how many keys and bytes Z has, and the bytes that wait in RAM, of how many."""
         size = sum(segment.size for segment in self._segments)
-        return asdict(self.counters) | {"keys": len(self), "known_bytes": size}
+        return asdict(self.counters) | {
+            "keys": len(self),
+            "known_bytes": size,
+            "ram": self._filling.ram,
+            "ram_share": self._sizing.buffers,
+        }
 
     def load(self, batches: Iterable[tuple[npt.NDArray[np.uint64], Any]]) -> None:
         """Fill an empty DRUM with (keys, values), strictly ascending over all batches."""
@@ -231,13 +238,13 @@ class Drum:
             generation.verify()
         for file in self._results:
             unread = ResultFile(file.name, file.size, file.place)
-            while unread.next(self._env, self._folder, self._kind, self._has_aux, Counters()) is not None:
+            while unread.next(self._env, self._folder, self._kind, self._has_aux, DrumCounters()) is not None:
                 pass
         return sum(len(block[0]) for block in self.items())
 
     def prepare(self) -> Prepared:
         """See `core.events.Structure`; a merge that runs is described as not yet begun."""
-        self._settle(raising=False)
+        self._collect(raising=False)
         self._filling.spill(self.counters)
         syncs = [generation.syncing() for generation in self._generations()]
         state: dict[str, Any] = {
@@ -269,6 +276,8 @@ class Drum:
         self._sweep.join()
         for generation in self._generations():
             generation.close()
+        self._filling.release()
+        self._front = None
 
     def validate(self) -> None:
         """Check the invariants."""
@@ -292,7 +301,7 @@ class Drum:
                 f"{kind_name(self._kind)} and {self._has_aux}: open it as it was created"
             )
         self._number = state["number"]
-        self.counters = Counters(**state.get("counters", {}))  # manifests of before have none
+        self.counters = DrumCounters(**state.get("counters", {}))  # manifests of before have none
         self._segments = [Segment(*fields) for fields in state["segments"]]
         self._results = [ResultFile(*fields) for fields in state["results"]]
         generations = []
@@ -348,7 +357,7 @@ class Drum:
 
     def _await(self) -> None:
         self._thread.join()
-        self._settle(raising=False)
+        self._collect(raising=False)
 
     def _seal(self, always: bool = False) -> None:
         """What is being filled becomes what is being merged."""
@@ -361,9 +370,9 @@ class Drum:
         self._merging.flush()
         merge = Merge(self._plan, self._take_number(), self._merging, self._segments, expunge)
         self._thread.start(merge)
-        self._settle(raising=False)
+        self._collect(raising=False)
 
-    def _settle(self, raising: bool) -> None:
+    def _collect(self, raising: bool) -> None:
         """Make the output and the new Z of a finished merge visible, both at once."""
         merged = self._thread.collect()
         if merged is not None:

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from barkspider.core.errors import StorageError
 from barkspider.core.texts import NO_BYTES, Bytes, Texts
 from barkspider.storage.columns import Column, Keys, Kind, pack, part, unpack
-from barkspider.storage.drum.blocks import Block, Reader
-from barkspider.storage.drum.counters import Counters
+from barkspider.storage.drum.blocks import Block, BlockReader
+from barkspider.storage.drum.counters import DrumCounters
 from barkspider.storage.env import AppendFile, Env
 from barkspider.storage.format import HEADER_SIZE, check_header, write_header
 
@@ -41,7 +41,7 @@ class Results:
 class ResultWriter:
     """Writes the results of one merge. The thread of the merge."""
 
-    def __init__(self, env: Env, path: Path, counters: Counters) -> None:
+    def __init__(self, env: Env, path: Path, counters: DrumCounters) -> None:
         self._env, self._path, self._counters = env, path, counters
         self._file: AppendFile | None = None
 
@@ -107,7 +107,9 @@ class ResultFile:
     size: int
     place: int = HEADER_SIZE
 
-    def next(self, env: Env, folder: Path, kind: Kind, has_aux: bool, counters: Counters) -> Results | None:
+    def next(
+        self, env: Env, folder: Path, kind: Kind, has_aux: bool, counters: DrumCounters
+    ) -> Results | None:
         """The next block, or None at the end."""
         if self.place >= self.size:
             return None
@@ -115,7 +117,7 @@ class ResultFile:
         with env.open(path) as file:
             check_header(file.pread(0, HEADER_SIZE), MAGIC, VERSION, path)
             # A reader of its own: what is returned belongs to the caller.
-            block, after = Reader().read(file, self.place)
+            block, after = BlockReader().read(file, self.place)
         where = f"{path} is damaged at byte {self.place}"
         if len(block.keys) != block.rows or after > self.size:
             raise StorageError(where)

@@ -49,6 +49,11 @@ class Sizing:
         if self.buckets < 1 or self.buckets & (self.buckets - 1):
             raise SettingsError(f"{self.buckets} buckets: a bucket is a key prefix, so give a power of two")
 
+    @property
+    def ram(self) -> int:
+        """R, as equation R = 2Mk + r(1 + P/H) has it."""
+        return 2 * self.buffer * self.buckets + self.bucket_bytes * (self.pair + POINTER) // self.pair
+
     @classmethod
     def choose(cls, ram: int, disk: int, value: int = 0, aux: int = 80) -> Sizing:
         """The fewest buckets with which `ram` bytes can fill `disk` bytes; at D_opt of equation (6), or
@@ -72,6 +77,11 @@ class Sizing:
                 best = cls(buckets, buffer, room, min(fills, disk), pair)
             buckets *= 2
         return best
+
+    @property
+    def buffers(self) -> int:
+        """Bytes of RAM for the rows that wait."""
+        return 2 * self.buffer * self.buckets
 
     def generation(self, known: int) -> Sizing:  # noqa: ARG002
         """The same for every generation."""
@@ -98,6 +108,11 @@ class Allowance:
     def __post_init__(self) -> None:
         if self.ram < _LEAST:
             raise SettingsError(f"a DRUM needs 64KiB of RAM or more, not {self.ram} bytes")
+
+    @property
+    def buffers(self) -> int:
+        """Bytes of RAM for the rows that wait, and for their merge."""
+        return self.ram
 
     def generation(self, known: int) -> Sizing:
         """The sizing of a generation that begins while Z has `known` bytes."""

@@ -27,9 +27,9 @@ from barkspider.core.events import Prepared
 from barkspider.storage.env import Env
 from barkspider.storage.format import HEADER_SIZE, MOST_BYTES
 from barkspider.storage.queue.items import Lengths, column, parts
-from barkspider.storage.queue.segments import Place, Segments
+from barkspider.storage.queue.segments import Position, Segments
 
-_BLOCK = 1 << 19  # bytes: little work per block, still in the processor's cache, read in 0.1 ms
+BLOCK = 1 << 19  # bytes: little work per block, still in the processor's cache, read in 0.1 ms
 _SEGMENT = 1 << 26  # bytes: disk space behind the reader is freed in steps of 64 MiB
 _LARGEST = MOST_BYTES // 2  # an item and the block it comes to stay below what a block may have
 _NO_ITEMS = pa.array([], pa.binary())
@@ -38,8 +38,8 @@ _NO_ITEMS = pa.array([], pa.binary())
 class DiskQueue:
     """See the module. Filled and emptied by one owner, in one thread.
 
-    Invariants: the items are, in order, the rest of `_reading`, the blocks from `_next` to the end of the
-    segments, and what gathers in `_data` and `_sizes`. `_popped` and `_placed` count items since the queue
+    Invariants: the items are, in order, the rest of `_front`, the blocks from `_next` to the end of the
+    segments, and what gathers in `_data` and `_sizes`. `_popped` and `_stored` count items since the queue
     was made: those taken out, and those that no longer gather. A call that raises `StorageError` has
     changed nothing and may be made again, say when there is room; after a failed sync only `open` helps.
 
@@ -66,7 +66,7 @@ class DiskQueue:
         name: str,
         *,
         compress: bool = True,
-        block: int = _BLOCK,
+        block: int = BLOCK,
         segment: int = _SEGMENT,
         state: Mapping[str, Any] | None = None,
     ) -> None:
@@ -75,15 +75,15 @@ class DiskQueue:
         self.name = name
         self._compress, self._block = compress, block
         self._segments = Segments(env, folder / name, segment)
-        self._next = Place(0)  # the next block to read, and the first item of it that counts
-        self._reading, self._read = _NO_ITEMS, 0  # a block, and how many of its items were taken
-        self._reading_place: Place | None = None  # where it lies, None when it never was on disk
+        self._next = Position(0)  # the next block to read, and the first item of it that counts
+        self._front, self._read = _NO_ITEMS, 0  # a block, and how many of its items were taken
+        self._front_position: Position | None = None  # where it lies, None when it never was on disk
         self._singles: tuple[list[int], memoryview] | None = None  # its parts, once `pop` needs them
         self._data, self._sizes = bytearray(), array("I")
-        self._popped = self._placed = 0
+        self._popped = self._stored = 0
         self._named: set[int] = set()  # segments that a manifest names, or may name
         self._prepared: set[int] = set()  # those that the last `prepare` returned
-        self._segments.keep(self._restore(state) if state is not None else {})
+        self._segments.begin_with(self._restore(state) if state is not None else {})
 
     @classmethod
     def open(cls, env: Env, folder: Path, name: str, state: Mapping[str, Any], **settings: Any) -> Self:
@@ -91,7 +91,7 @@ class DiskQueue:
         return cls(env, folder, name, state=state, **settings)
 
     def __len__(self) -> int:
-        return self._placed + len(self._sizes) - self._popped
+        return self._stored + len(self._sizes) - self._popped
 
     def append(self, item: bytes) -> None:
         """Put an item at the end."""
@@ -114,24 +114,24 @@ class DiskQueue:
         if len(lengths) and lengths.max() > _LARGEST:
             raise ValueError(f"an item of {lengths.max()} bytes is too large")
         last = self._segments.last
-        before = (last, self._segments.lengths.get(last, 0), self._placed, self._next)
+        before = (last, self._segments.lengths.get(last, 0), self._stored, self._next)
         gathered = (self._data, len(self._data), self._sizes, len(self._sizes))
-        reading = (self._reading, self._read, self._reading_place, self._singles)
+        reading = (self._front, self._read, self._front_position, self._singles)
         try:
             self._add(lengths, offsets, data)
         except StorageError:
             self._segments.cut(*before[:2])
-            self._placed, self._next = before[2:]
+            self._stored, self._next = before[2:]
             self._data, self._sizes = gathered[0][: gathered[1]], gathered[2][: gathered[3]]
-            self._reading, self._read, self._reading_place, self._singles = reading
+            self._front, self._read, self._front_position, self._singles = reading
             raise
 
     def pop(self) -> bytes:
         """Take the first item; IndexError when there is none."""
-        if self._read == len(self._reading) and not self._read_on():
+        if self._read == len(self._front) and not self._read_on():
             raise IndexError(f"the queue {self.name} is empty")
         if self._singles is None:
-            offsets, data = parts(self._reading)
+            offsets, data = parts(self._front)
             self._singles = offsets.tolist(), data
         starts, data = self._singles
         number = self._read
@@ -141,34 +141,34 @@ class DiskQueue:
 
     def pop_batch(self, most: int) -> pa.BinaryArray:
         """Take items from the front, at most so many: those of one block, none when the queue is empty."""
-        if self._read == len(self._reading) and not self._read_on():
+        if self._read == len(self._front) and not self._read_on():
             return _NO_ITEMS
-        taken = self._reading.slice(self._read, most)
+        taken = self._front.slice(self._read, most)
         self._read += len(taken)
         self._popped += len(taken)
         return taken
 
     def prepare(self) -> Prepared:
         """See `core.events.Structure`; what it describes is what `open` needs to come back to this moment."""
-        self._place_reading()
+        self._store_front()
         if self._sizes:
             self._write_gathered()
-        if self._read < len(self._reading):
-            assert self._reading_place is not None
-            place = self._reading_place._replace(item=self._read)
+        if self._read < len(self._front):
+            assert self._front_position is not None
+            position = self._front_position._replace(item=self._read)
         else:
             self._find_block()
-            place = self._next
+            position = self._next
         lengths = self._segments.lengths
-        self._prepared = {number for number in lengths if number >= place.segment}
+        self._prepared = {number for number in lengths if number >= position.segment}
         self._named |= self._prepared
         sync = self._segments.syncing(self._prepared)
         state = {
             "files": {self._file_name(number): lengths[number] for number in sorted(self._prepared)},
-            "read": list(place),
+            "read": list(position),
             "last": self._segments.last,
             "popped": self._popped,
-            "appended": self._placed,
+            "appended": self._stored,
         }
 
         def describe() -> dict[str, Any]:
@@ -185,57 +185,57 @@ class DiskQueue:
     def close(self) -> None:
         """Forget the items; on disk stays what a manifest names and nothing else. Then only `open` helps."""
         self._segments.close()
-        self._next = Place(self._segments.last + 1)
+        self._next = Position(self._segments.last + 1)
         self._free()
-        self._reading, self._read, self._reading_place, self._singles = _NO_ITEMS, 0, None, None
+        self._front, self._read, self._front_position, self._singles = _NO_ITEMS, 0, None, None
         self._data, self._sizes = bytearray(), array("I")
-        self._popped = self._placed
+        self._popped = self._stored
 
     def verify(self) -> None:
         """Read every block that is still to be read; StorageError names the first that is damaged."""
-        place, number = self._next, self._popped + len(self._reading) - self._read - self._next.item
+        position, number = self._next, self._popped + len(self._front) - self._read - self._next.item
         lengths = self._segments.lengths
-        while place.segment in lengths:
-            if place.offset >= lengths[place.segment]:
-                place = Place(place.segment + 1)
+        while position.segment in lengths:
+            if position.offset >= lengths[position.segment]:
+                position = Position(position.segment + 1)
                 continue
-            items, place = self._segments.read(place, number)
+            items, position = self._segments.read(position, number)
             number += len(items)
-        if number != self._placed:
-            raise StorageError(f"the queue {self.name} has lost {self._placed - number} items")
+        if number != self._stored:
+            raise StorageError(f"the queue {self.name} has lost {self._stored - number} items")
 
     def validate(self) -> None:
         """Check the invariants."""
         lengths, last = self._segments.lengths, self._segments.last
-        assert 0 <= self._popped <= self._placed + len(self._sizes)
-        assert 0 <= self._read <= len(self._reading)
+        assert 0 <= self._popped <= self._stored + len(self._sizes)
+        assert 0 <= self._read <= len(self._front)
         assert sum(self._sizes) == len(self._data)
         assert self._named <= set(lengths)
         assert all(number in lengths for number in range(self._next.segment, last))
         if self._next.segment == last and self._next.offset >= lengths.get(last, 0):
-            assert self._placed - self._popped == len(self._reading) - self._read
+            assert self._stored - self._popped == len(self._front) - self._read
 
     def _restore(self, state: Mapping[str, Any]) -> dict[int, int]:
         """Take over a state; the segments it names with their lengths."""
         try:
             segment, offset, item = state["read"]
-            place = Place(int(segment), int(offset), int(item))
+            position = Position(int(segment), int(offset), int(item))
             last, popped, appended = (int(state[field]) for field in ("last", "popped", "appended"))
             files = dict(state["files"])
-            numbers = range(place.segment, min(last, place.segment + len(files)) + 1)
+            numbers = range(position.segment, min(last, position.segment + len(files)) + 1)
             lengths = {n: int(files[name]) for n in numbers if (name := self._file_name(n)) in files}
             sound = (
                 len(lengths) == len(files)
                 and last == numbers[-1]
                 and [*lengths] in ([*numbers], [*numbers[:-1]])  # the last may not have been begun
-                and HEADER_SIZE <= place.offset <= lengths.get(place.segment, HEADER_SIZE)
-                and 0 <= place.item <= popped <= appended
+                and HEADER_SIZE <= position.offset <= lengths.get(position.segment, HEADER_SIZE)
+                and 0 <= position.item <= popped <= appended
             )
         except (ValueError, TypeError, KeyError, IndexError) as error:
             raise StorageError(f"the state of the queue {self.name} is damaged") from error
         if not sound:
             raise StorageError(f"the state of the queue {self.name} is damaged")
-        self._next, self._popped, self._placed, self._segments.last = place, popped, appended, last
+        self._next, self._popped, self._stored, self._segments.last = position, popped, appended, last
         self._named, self._prepared = set(lengths), set(lengths)
         return lengths
 
@@ -264,8 +264,8 @@ class DiskQueue:
         ends = (offsets[1:] - offsets[0]).astype(np.int64) + 4 * np.arange(1, len(lengths) + 1)
         count = -(-size // self._block)
         cuts = np.searchsorted(ends, np.arange(1, count) * (size // count)) + 1
-        places = [0, *np.unique(np.minimum(cuts, len(lengths))).tolist(), len(lengths)]
-        for begin, end in pairwise(places):
+        bounds = [0, *np.unique(np.minimum(cuts, len(lengths))).tolist(), len(lengths)]
+        for begin, end in pairwise(bounds):
             if begin < end:
                 self._write(lengths[begin:end], data[offsets[begin] : offsets[end]])
 
@@ -279,20 +279,22 @@ class DiskQueue:
         self._data, self._sizes = bytearray(), array("I")
 
     def _write(self, lengths: Lengths, data: memoryview) -> None:
-        self._place_reading()
-        self._segments.append(lengths, data, self._placed, self._compress)
-        self._placed += len(lengths)
+        self._store_front()
+        self._segments.append(lengths, data, self._stored, self._compress)
+        self._stored += len(lengths)
 
-    def _place_reading(self) -> None:
+    def _store_front(self) -> None:
         """Write down the rest of a block that never was on disk, before anything behind it is."""
-        if self._reading_place is not None or self._read == len(self._reading):
+        if self._front_position is not None or self._read == len(self._front):
             return
-        rest = self._reading.slice(self._read)
+        rest = self._front.slice(self._read)
         offsets, data = parts(rest)
         lengths = (offsets[1:] - offsets[:-1]).astype(np.uint32)
-        place = self._segments.append(lengths, data[offsets[0] : offsets[-1]], self._popped, self._compress)
-        self._reading, self._read, self._reading_place, self._singles = rest, 0, place, None
-        self._next = Place(place.segment, self._segments.lengths[place.segment])
+        position = self._segments.append(
+            lengths, data[offsets[0] : offsets[-1]], self._popped, self._compress
+        )
+        self._front, self._read, self._front_position, self._singles = rest, 0, position, None
+        self._next = Position(position.segment, self._segments.lengths[position.segment])
 
     def _find_block(self) -> bool:
         """Move on to the segment that has the next block; whether there is one."""
@@ -300,23 +302,23 @@ class DiskQueue:
         while self._next.offset >= lengths.get(self._next.segment, 0):
             if self._next.segment >= self._segments.last:
                 return False
-            self._next = Place(self._next.segment + 1)
+            self._next = Position(self._next.segment + 1)
             self._free()
         return True
 
     def _read_on(self) -> bool:
         """Take the next block from disk, or what gathers in RAM; whether there was anything."""
         if self._find_block():
-            place = self._next
-            items, after = self._segments.read(place, self._popped - place.item)
-            if place.item >= len(items):
+            position = self._next
+            items, after = self._segments.read(position, self._popped - position.item)
+            if position.item >= len(items):
                 raise StorageError(f"the state of the queue {self.name} is damaged")
             self._next = after
-            self._reading, self._read, self._reading_place = items, place.item, place._replace(item=0)
+            self._front, self._read, self._front_position = items, position.item, position._replace(item=0)
         elif self._sizes:
-            self._reading, self._read = column(np.array(self._sizes, np.uint32), self._data), 0
-            self._reading_place = None
-            self._placed += len(self._sizes)
+            self._front, self._read = column(np.array(self._sizes, np.uint32), self._data), 0
+            self._front_position = None
+            self._stored += len(self._sizes)
             self._data, self._sizes = bytearray(), array("I")
         else:
             return False

@@ -27,7 +27,7 @@ _RESERVE = 1 << 22  # bytes: a segment that grows beyond takes disk blocks in ad
 _NAME = re.compile(r"\d{8,}\.queue")
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """Where an item is: the segment, the offset of its block, its number within the block."""
 
     segment: int
@@ -54,13 +54,14 @@ class Segments:
         self._reader_number = -1
         self._synced: dict[int, int] = {}  # segments whose names are safe, and how many of their bytes
         self._failure = ""
-        env.make_folder(folder)
+        # Queues begin while a crawl runs, which must not wait for the disk; nobody misses the folder of one without files.
+        env.make_folder(folder, durable=False)
 
     def path(self, number: int) -> Path:
         """The file of a segment."""
         return self._folder / f"{number:08d}.queue"
 
-    def keep(self, lengths: Mapping[int, int]) -> None:
+    def begin_with(self, lengths: Mapping[int, int]) -> None:
         """Begin with these segments, cut to these lengths; remove all others."""
         for number, length in lengths.items():
             self._env.truncate(self.path(number), length)
@@ -69,7 +70,7 @@ class Segments:
             if _NAME.fullmatch(name) and int(name.partition(".")[0]) not in self.lengths:
                 self._env.remove(self._folder / name)
 
-    def append(self, lengths: Lengths, data: memoryview, number: int, compress: bool) -> Place:
+    def append(self, lengths: Lengths, data: memoryview, number: int, compress: bool) -> Position:
         """Write a block of items at the end; `number` is that of its first item."""
         self._check()
         codec, pieces = pack(lengths, data, compress)
@@ -92,7 +93,7 @@ class Segments:
             more = min(size, self._size - size)  # as much again, so that a short queue takes little
             self._writer.preallocate(more)
             self._reserved = size + more
-        return Place(self.last, offset or HEADER_SIZE)
+        return Position(self.last, offset or HEADER_SIZE)
 
     def cut(self, last: int, length: int) -> None:
         """Take back what was appended since segment `last` was the last one and so long."""
@@ -111,9 +112,9 @@ class Segments:
         else:
             self.lengths.pop(last, None)
 
-    def read(self, place: Place, number: int) -> tuple[pa.BinaryArray, Place]:
-        """The items of the block at `place`, whose first is item `number`, and where the next one begins."""
-        segment, offset = place.segment, place.offset
+    def read(self, position: Position, number: int) -> tuple[pa.BinaryArray, Position]:
+        """The items of the block at `position`, whose first is item `number`, and where the next one begins."""
+        segment, offset = position.segment, position.offset
         file = self._file(segment)
         head_bytes = file.pread(offset, BLOCK_HEAD_SIZE)
         head = read_block_head(head_bytes, file.path, offset)
@@ -127,7 +128,7 @@ class Segments:
         if head.first != number or not head.items:
             raise StorageError(f"{file.path} has another block than expected at byte {offset}")
         try:
-            return unpack(head.codec, stored, head.raw, head.items), Place(segment, end)
+            return unpack(head.codec, stored, head.raw, head.items), Position(segment, end)
         except ValueError as error:
             raise StorageError(f"{file.path} is damaged at byte {offset}") from error
 
@@ -152,6 +153,8 @@ class Segments:
                     each()
                 if not named:
                     self._env.sync_folder(self._folder)
+                    if not self._synced:
+                        self._env.sync_folder(self._folder.parent)
             except StorageError as error:
                 # Nobody knows what the disk holds now, and a second sync may not tell.
                 self._failure = str(error)

@@ -89,7 +89,7 @@ class Journal:
             path = self._folder / f"{self.last + 1:016d}{self._early}{_SUFFIX}"
             self._env.remove(path)
             if not self._early:
-                self._settle()
+                self._sync_files()
             self._file = self._env.append(path)
             write_header(self._file, MAGIC, VERSION)
         fields = _FIELDS.pack(len(record), self.last + 1)
@@ -143,7 +143,7 @@ class Journal:
             self._file.close()
             self._file = None
 
-    def _settle(self) -> None:
+    def _sync_files(self) -> None:
         """Make the files there are survive a power loss, since only the last one may be torn."""
         files = self._files()
         for path in files:

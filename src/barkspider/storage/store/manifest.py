@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -151,6 +151,12 @@ def read_manifest(env: Env, folder: Path) -> tuple[int, dict[str, dict[str, Any]
     return _parse(env.read(path, 0, _LONGEST), path)
 
 
+def reduce_manifest(env: Env, folder: Path, kept: Iterable[str]) -> None:
+    """Commit that only some structures count from now on; the files of the others may go after that."""
+    number, states = read_manifest(env, folder)
+    env.write_whole(folder / MANIFEST, _format(number + 1, {name: states[name] for name in kept}))
+
+
 def _format(number: int, states: dict[str, dict[str, Any]]) -> bytes:
     body = json.dumps({"number": number, "structures": states}, sort_keys=True)
     head = json.dumps({"magic": _MAGIC, "version": _VERSION, "checksum": f"{checksum(body.encode()):016x}"})
@@ -179,9 +185,18 @@ def _parse(data: bytes, path: Path) -> tuple[int, dict[str, dict[str, Any]]]:
     if not _is_count(number) or not _are_states(states):
         raise damaged
     for name in (*states, *(file for state in states.values() for file in state.get("files", {}))):
-        if not _NAME.fullmatch(name):
+        if not is_safe_name(name):
             raise StorageError(f"{path} names {name!r}, which is not in its folder")
     return number, states
+
+
+def is_safe_name(name: str) -> bool:
+    """Whether a file of this name lies below the folder that it is named in.
+
+    >>> is_safe_name("seen/0001.known"), is_safe_name("../key"), is_safe_name("/etc/passwd")
+    (True, False, False)
+    """
+    return _NAME.fullmatch(name) is not None
 
 
 def _are_states(states: Any) -> bool:

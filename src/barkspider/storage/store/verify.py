@@ -34,7 +34,7 @@ _AUX_PLACE = struct.Struct("<Q")  # at the beginning of a block of pairs: where 
 
 
 class Fault(NamedTuple):
-    """What is wrong with a file. `kind` is damage, or recoverable: opening the store mends it."""
+    """What is wrong with a file. `kind` is damage, recoverable (opening the job again mends it), or, of archives, a note."""
 
     kind: str
     file: str

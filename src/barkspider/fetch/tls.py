@@ -9,7 +9,7 @@ from __future__ import annotations
 import ssl
 
 
-class Seal:
+class TlsSession:
     """Our end of one TLS connection. Raises `ssl.SSLError` and `ValueError` for what the peer or the name has wrong."""
 
     __slots__ = ("_incoming", "_outgoing", "_tls")
@@ -50,7 +50,7 @@ class Seal:
         return size
 
     def write(self, data: bytes) -> None:
-        """Seal what is to be sent."""
+        """Encrypt what is to be sent."""
         self._tls.write(data)
 
     def outgoing(self) -> bytes:

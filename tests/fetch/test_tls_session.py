@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from barkspider.fetch.seal import Seal
+from barkspider.fetch.tls import TlsSession
 from barkspider.lab.synthweb.certificates import Authority
 
 _BUFFER = memoryview(bytearray(1 << 16))
@@ -36,10 +36,10 @@ def authority() -> Iterator[Authority]:
     found.close()
 
 
-def both(authority: Authority, name: str = "a.example") -> tuple[Seal, Peer]:
+def both(authority: Authority, name: str = "a.example") -> tuple[TlsSession, Peer]:
     """Two ends after their handshake."""
     context = ssl.create_default_context(cadata=authority.pem.decode())
-    ours, theirs = Seal(context, "a.example"), Peer(authority, name)
+    ours, theirs = TlsSession(context, "a.example"), Peer(authority, name)
     secured = shaken = False
     for _ in range(10):
         secured = secured or ours.shake_hands()
@@ -88,7 +88,7 @@ def test_another_name_is_refused(authority: Authority) -> None:
 
 
 def test_what_is_no_tls_is_refused(authority: Authority) -> None:
-    ours = Seal(ssl.create_default_context(cadata=authority.pem.decode()), "a.example")
+    ours = TlsSession(ssl.create_default_context(cadata=authority.pem.decode()), "a.example")
     assert not ours.shake_hands()
     ours.feed(memoryview(b"HTTP/1.1 400 Bad Request\r\n\r\n"))
     with pytest.raises(ssl.SSLError):

@@ -1,4 +1,4 @@
-"""Turns: who waits for one thing, domain by domain, so that nobody is served more often for having many names."""
+"""Rotation: who waits for one thing, domain by domain, so that nobody is served more often for having many names."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 
-class Turns(dict[int, list[Item]]):
+class Rotation(dict[int, list[Item]]):
     """What waits, by the key of its pay-level domain. Domains go round in the order in which they came, and none has two
     turns in a row while another waits.
 
-    >>> turns = Turns[str]()
+    >>> rotation = Rotation[str]()
     >>> for domain, item in ((1, "a"), (1, "b"), (1, "c"), (2, "d")):
-    ...     turns.push(domain, item)
-    >>> turns.first(), turns.take(), turns.take(), turns.take()
+    ...     rotation.push(domain, item)
+    >>> rotation.first(), rotation.take(), rotation.take(), rotation.take()
     ((1, 'a'), 'a', 'd', 'b')
-    >>> turns.push(3, "e")
-    >>> turns.take(), turns.take(), len(turns)
+    >>> rotation.push(3, "e")
+    >>> rotation.take(), rotation.take(), len(rotation)
     ('e', 'c', 0)
     """
 

@@ -1,4 +1,4 @@
-"""Which domains of a job only redirect to another, by its tables; of a running crawl `frontier.redirects` knows."""
+"""Which domains of a job only redirect to another, by its tables; of a running crawl `frontier.budget.redirects` knows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REJECTED = "rejected_"  # begins the outcome of a page that was there and not k
 _NOWHERE = ""
 
 
-def redirecting(
+def domain_aliases(
     pages: Iterable[pa.RecordBatch], errors: Iterable[pa.RecordBatch], domains: Domains
 ) -> dict[str, str]:
     """Domains all of whose pages redirect to one other, and to which, from the columns of two tables.
@@ -56,7 +56,7 @@ def renamed(column: pa.Array, names: Mapping[str, str]) -> pa.Array:
 def _resolved(leads: dict[str, str]) -> dict[str, str]:
     names = sorted({*leads, *leads.values()})
     numbers = {name: number for number, name in enumerate(names)}
-    keys = sorted(leads)  # as their numbers are
+    keys = sorted(leads)  # in the order of their numbers
     aliases = Aliases.resolved(
         np.array([numbers[key] for key in keys], np.uint64),
         np.array([numbers[leads[key]] for key in keys], np.uint64),

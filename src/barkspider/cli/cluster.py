@@ -1,0 +1,82 @@
+"""`--ray`: the commands that start a crawl on a cluster, go on with it and give it URLs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvloop
+
+from barkspider.cli.run import follow, summary
+from barkspider.cli.seeds import given_seeds
+from barkspider.cli.terminal import say, say_json, screen
+from barkspider.core.errors import SettingsError
+from barkspider.core.load import change_settings
+from barkspider.core.settings import Limits, Settings
+from barkspider.engine import Statistics, check_hosts
+from barkspider.parallel.cluster.driver import ClusterCrawl, answer, begin, connect, find, stored_settings
+from barkspider.parallel.division import check_share
+from barkspider.storage.store.remote import check_store
+
+
+def crawl_on_cluster(
+    address: str, settings: Settings, seeds: Sequence[str], folder: Path, as_json: bool, title: str
+) -> Statistics:
+    """Start a crawl on a cluster and show it to its end; it goes on without us."""
+    if settings.parallel.processes < 2:
+        raise SettingsError(
+            "--ray divides a crawl: say among how many processes with --processes, 2 at least"
+        )
+    check_share(settings)
+    connect(address)
+    if settings.store.url:
+        check_store(settings.store.url)
+    else:
+        say("without --store the part of a node that is lost is lost with it", error=True)
+    uvloop.run(check_hosts(settings, seeds))
+    overseer = begin(folder, settings, list(seeds))
+    return _follow(ClusterCrawl(overseer, _warn, settings.limits), folder, as_json, title)
+
+
+def resume_on_cluster(
+    address: str, folder: Path, options: Sequence[str], store: str, as_json: bool
+) -> Statistics:
+    """Show a crawl that is on a cluster, or start it again there."""
+    connect(address)
+    overseer, limits = find(folder), Limits()
+    if overseer is None:
+        settings = change_settings(stored_settings(folder, store), options)
+        overseer, limits = begin(folder, settings, [], resumed=True), settings.limits
+    elif options:
+        raise SettingsError(f"{folder} is running: stop it before settings are changed")
+    else:
+        answer(folder, "go_on")
+    return _follow(ClusterCrawl(overseer, _warn, limits), folder, as_json, f"barkspider: {folder}")
+
+
+def add_on_cluster(
+    address: str, folder: Path, urls: Sequence[str], seeds: Path | None, strict: bool, again: bool
+) -> int:
+    """Give a crawl on a cluster further seeds; how many."""
+    connect(address)
+    starts = given_seeds(
+        stored_settings(folder, "") if folder.is_dir() else Settings(), list(urls), seeds, strict
+    )
+    answer(folder, "add", urls=starts, again=starts if again else [])
+    return len(starts)
+
+
+def _follow(crawl: ClusterCrawl, folder: Path, as_json: bool, title: str) -> Statistics:
+    console = screen(error=as_json)
+    statistics = uvloop.run(follow(crawl, title, console))
+    if as_json:
+        say_json({"job": str(folder), **statistics.as_dict()})
+    else:
+        console.print(summary(statistics, title))
+    if crawl.fault is not None:
+        raise crawl.fault
+    return statistics
+
+
+def _warn(line: str) -> None:
+    say(line, error=True)

@@ -1,0 +1,74 @@
+"""What all pages have around them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from barkspider.report.markup import Markup, join, text
+
+PAGES = (
+    ("/", "Overview"),
+    ("/domains", "Domains"),
+    ("/hosts", "Hosts"),
+    ("/why", "Why"),
+    ("/errors", "Errors"),
+    ("/events", "Events"),
+    ("/settings", "Settings"),
+    ("/query", "Queries"),
+    ("/controls", "Controls"),
+)
+
+
+def page(job: str, path: str, inside: Markup, *, title: str = "", live: bool = False) -> str:
+    """A whole page; one that is `live` is kept up to date by the script."""
+    name = title or next((name for place, name in PAGES if place == path), "")
+    links = join(
+        Markup(f'<a href="{place}"{" aria-current=page" if place == path else ""}>{text(label)}</a>')
+        for place, label in PAGES
+    )
+    kept = ' data-live="/live"' if live else ""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{text(name)} – {text(job)} – barkspider</title>"
+        '<link rel="stylesheet" href="/static/style.css"><link rel="stylesheet" href="/static/dashboard.css">'
+        '<script src="/static/app.js" defer></script></head>'
+        f'<body><a class="skip" href="#main">to the content</a><header class="top"><span class="job">{text(job)}</span>'
+        f'<nav aria-label="Pages">{links}</nav><button type="button" id="theme">Light or dark</button></header>'
+        f'<main id="main"{kept}>{inside}</main></body></html>'
+    )
+
+
+def form(action: str, token: str, fields: Markup, button: str, *, ask: str = "", kind: str = "") -> Markup:
+    """A form that changes something: with our token, and a question before it is sent."""
+    question = f' data-ask="{text(ask)}"' if ask else ""
+    style = f' class="{kind}"' if kind else ""
+    return Markup(
+        f'<form method="post" action="{text(action)}"{question}{style}><input type="hidden" name="token" value="{text(token)}">'
+        f"{fields}<button>{text(button)}</button></form>"
+    )
+
+
+def field(name: str, label: str, value: str = "", *, kind: str = "text", size: int = 24) -> Markup:
+    """One line to fill in."""
+    return Markup(
+        f'<label>{text(label)} <input name="{text(name)}" type="{text(kind)}" value="{text(value)}" size="{size}"></label>'
+    )
+
+
+def notice(words: str, kind: str = "note") -> Markup:
+    """A line that says what became of something."""
+    return Markup(f'<p class="notice {text(kind)}" role="status">{text(words)}</p>')
+
+
+def choices(path: str, heads: Sequence[tuple[str, str]], sort: str, down: bool, search: str) -> list[Markup]:
+    """Heads of a table by which it can be sorted: (column, label)."""
+    from urllib.parse import urlencode
+
+    made = []
+    for column, label in heads:
+        turned = "no" if column == sort and down else "yes"
+        link = f"{path}?{urlencode({'sort': column, 'down': turned, 'search': search})}"
+        mark = (" ↓" if down else " ↑") if column == sort else ""
+        made.append(Markup(f'<a href="{text(link)}">{text(label)}{mark}</a>'))
+    return made

@@ -1,0 +1,197 @@
+"""What starts a crawl on a cluster, looks at it and speaks to it: from any machine that reaches Ray, and for as long as it likes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from barkspider.core.errors import BarkspiderError, JobError, UsageError
+from barkspider.core.load import dump_settings, parse_settings
+from barkspider.core.settings import Limits, Settings
+from barkspider.engine.copying import read_about
+from barkspider.engine.folder import SETTINGS
+from barkspider.engine.statistics import Statistics
+from barkspider.parallel.summing import sum_up
+
+_CONNECT = 5.0  # seconds for somebody to answer at an address
+_LOOK = 0.5  # seconds between looks at a crawl
+_ANSWER = 30.0  # seconds for an answer
+_NAMESPACE = "barkspider"
+
+
+def connect(address: str) -> Any:
+    """Ray, connected to a cluster; `UsageError` in one line when that cannot be."""
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError(
+            "--ray needs Ray, which is not installed: pip install 'barkspider[cluster]'"
+        ) from error
+    if ray.is_initialized():
+        return ray
+    if address != "auto":
+        host, _, port = address.removeprefix("ray://").rpartition(":")
+        try:
+            if not port.isdecimal():
+                raise UsageError(
+                    f"--ray {address}: write it like 10.0.0.1:6379, ray://10.0.0.1:10001, or auto"
+                )
+            socket.create_connection((host, int(port)), _CONNECT).close()
+        except OSError as error:
+            raise UsageError(
+                f"nobody answers at {address} ({error}): start a cluster with `ray start --head`"
+            ) from error
+    try:
+        ray.init(address, namespace=_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        why = " ".join(str(error).split())[:200]
+        raise UsageError(f"no cluster at {address} ({why}): start one with `ray start --head`") from error
+    return ray
+
+
+def find(job: Path) -> Any | None:
+    """The overseer of a job, if it is on the cluster."""
+    import ray
+
+    try:
+        return ray.get_actor(_name(job), namespace=_NAMESPACE)
+    except ValueError:
+        return None
+
+
+def begin(job: Path, settings: Settings, seeds: list[str], resumed: bool = False) -> Any:
+    """Start the overseer of a job; it outlives this process."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    from barkspider.parallel.cluster.overseer import Overseer
+
+    if not settings.seed:
+        settings = replace(settings, seed=secrets.randbits(62) + 1)
+    options: dict[str, Any] = {
+        "name": _name(job),
+        "namespace": _NAMESPACE,
+        "lifetime": "detached",
+        "num_cpus": 0,
+        "max_restarts": -1,
+        "max_concurrency": 1000,  # of an asynchronous actor: coroutines that wait, not threads
+        # On the head, if that can be: without it there is no cluster.
+        "scheduling_strategy": NodeAffinitySchedulingStrategy(_head(ray.nodes()), soft=True),
+    }
+    text = dump_settings(settings)
+    try:
+        actor = ray.remote(Overseer).options(**options).remote(str(job.absolute()), text, seeds, resumed)
+        ray.get(actor.run.remote(), timeout=120)
+    except ValueError as error:
+        raise JobError(
+            f"{job} is being crawled on this cluster: `barkspider status {job} --ray …`"
+        ) from error
+    except ray.exceptions.RayActorError as error:
+        why = str(error).strip().rpartition("\n")[2]
+        raise JobError(f"the crawl could not be started: {why[-300:]}") from error
+    return actor
+
+
+def stored_settings(job: Path, store: str) -> Settings:
+    """The settings of a job that was begun on a cluster: of its folder, if that is on this machine, or of its store."""
+    path = job / SETTINGS
+    if path.is_file():
+        return parse_settings(path.read_text("utf-8"), str(path))
+    data = read_about(store, SETTINGS) if store else None
+    if data is None:
+        raise JobError(f"{job} is not on this machine: add --store URL, or ask where it was begun")
+    return parse_settings(data.decode(), f"{SETTINGS} in {store}")
+
+
+def answer(job: Path, command: str, **details: Any) -> dict[str, Any]:
+    """What a crawl on the cluster answers; `BarkspiderError` when there is none."""
+    import ray
+
+    overseer = find(job)
+    if overseer is None:
+        raise BarkspiderError(f"no crawl of {job} is on this cluster; there is nothing to {command}")
+    if command == "status":
+        told: dict[str, Any] = ray.get(overseer.poll.remote(), timeout=_ANSWER)
+        return {"state": told["state"], "where": told["where"], **told["statistics"]}
+    found: dict[str, Any] = ray.get(overseer.answer.remote(command, details), timeout=_ANSWER)
+    if "error" in found:
+        raise JobError(f"the crawl of {job} refuses: {found['error']}")
+    return found
+
+
+class ClusterCrawl:
+    """A crawl on a cluster, with the face of `engine.Crawl`. Lives on one loop; `run` once."""
+
+    replayed = 0
+
+    def __init__(self, overseer: Any, tell: Callable[[str], None], limits: Limits) -> None:
+        """`limits` are those of the crawl, as far as they are known here."""
+        self._overseer, self._tell, self.limits = overseer, tell, limits
+        self._told: dict[str, Any] = {}
+        self.fault: BarkspiderError | None = None
+
+    async def run(self) -> Statistics:
+        """Look at the crawl until it ends; then its overseer goes."""
+        import ray
+
+        silent = False
+        while not self._told.get("over"):
+            try:
+                call = self._overseer.poll.remote()
+                self._told = await asyncio.wait_for(asyncio.wrap_future(call.future()), _ANSWER)
+            except (ray.exceptions.ActorUnavailableError, TimeoutError):
+                if not silent:
+                    self._tell("whoever oversees the crawl does not answer; Ray may be starting it elsewhere")
+                silent = True
+                await asyncio.sleep(_LOOK)
+                continue
+            except ray.exceptions.RayError as error:
+                raise BarkspiderError(
+                    "the crawl is gone from the cluster; `resume` goes on with it"
+                ) from error
+            silent = False
+            for line in self._told["lines"]:
+                self._tell(line)
+            await asyncio.sleep(_LOOK)
+        with suppress(ray.exceptions.RayError):
+            ray.kill(self._overseer)
+        if self._told["error"] or self._told["fault"]:
+            self.fault = BarkspiderError(self._told["error"] or self._told["fault"])
+            if self._told["error"]:
+                raise self.fault
+        return self.statistics()
+
+    def stop(self, reason: str = "request") -> None:
+        """See `engine.Crawl`."""
+        self._overseer.stop.remote(reason, False)
+
+    def abort(self) -> None:
+        """See `engine.Crawl`."""
+        self._overseer.stop.remote("request", True)
+
+    def statistics(self) -> Statistics:
+        """What was done so far, as it was told last."""
+        told = self._told.get("statistics")
+        return sum_up([told], told["seconds"], told["stopped_by"]) if told else sum_up([], 0.0, "")
+
+    def state(self) -> str:
+        """What it is doing."""
+        return str(self._told.get("state", "starting"))
+
+
+def _head(nodes: list[dict[str, Any]]) -> str:
+    alive = [node for node in nodes if node["Alive"]]
+    heads = [node for node in alive if "node:__internal_head__" in node["Resources"]]
+    head: str = (heads or alive)[0]["NodeID"]
+    return head
+
+
+def _name(job: Path) -> str:
+    return f"overseer|{job.absolute()}"

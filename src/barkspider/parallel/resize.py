@@ -1,0 +1,167 @@
+"""A stopped job for another number of processes: a new generation of parts, made of what the old one holds.
+
+    old parts, one after the other: recovered, a last checkpoint ─ all they hold, by slots ─► new parts ─► checkpoints
+    job.toml, replaced in one step ─► the job has the new parts; of the old ones only the archives stay
+
+Until job.toml is replaced the job is the old one, which was only brought to checkpoints; from then on it is the new one. So a
+kill at any moment leaves the one or the other, and what it leaves beside is removed by whoever comes next (`generations`).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from barkspider.core.errors import JobError, UsageError
+from barkspider.core.load import replace
+from barkspider.core.settings import Settings
+from barkspider.engine.checkpoint import Checkpoint
+from barkspider.engine.dividing import Counted, NewPart, completed
+from barkspider.engine.folder import DIVISION, archive_folders, part_folders, parts_in, read_division
+from barkspider.engine.job import LOCK, Job
+from barkspider.engine.recrawl import LAST, read_last
+from barkspider.engine.trust import write_settings
+from barkspider.frontier.dividing import Dividing
+from barkspider.frontier.exchange import NAME, batch_name, inbox
+from barkspider.parallel.division import PARTITION, check_share, folders, here, share, write_division
+from barkspider.parallel.generations import tidy
+from barkspider.storage.env import Env
+from barkspider.storage.store.manifest import MANIFEST, read_manifest
+
+
+async def resize(job: Job, processes: int, tell: Callable[[int, int], None] = lambda *_: None) -> None:
+    """Divide a job, held by this process, among another number of them. `tell` is given how much was moved, of how much.
+
+    Raises `UsageError` where that cannot be, `JobError` while a part is in use; then nothing is changed.
+    """
+    env, path = job.env, job.path
+    tidy(job)
+    settings = _checked(job, processes)
+    old, earlier = part_folders(path), archive_folders(path)
+    generation = (read_division(path).get("generation", 0) if (path / DIVISION).is_file() else 0) + 1
+    home = parts_in(path, {"generation": generation})
+    before = job.settings
+    try:
+        await _build(job, settings, old, earlier, home, tell)
+    except BaseException:
+        job.settings = before
+        env.remove_tree(home)
+        raise
+    write_division(env, path, settings, generation, [str(folder.relative_to(path)) for folder in earlier])
+    write_settings(env, path, settings)  # if that is not reached, whoever opens the job does it
+    job.settings = settings
+    job.log(time.time(), "resized", processes=processes, before=len(old))
+    tidy(job)
+
+
+def _checked(job: Job, processes: int) -> Settings:
+    """The settings of the resized job; raises what is wrong with it."""
+    path, old = job.path, part_folders(job.path)
+    partition = read_division(path).get("partition") if (path / DIVISION).is_file() else PARTITION
+    if partition != PARTITION:
+        raise UsageError(
+            f"{path} is divided by {partition}, which has no slots to move: only a crawl that is divided by {PARTITION} "
+            "can be resized"
+        )
+    if len(here(job.settings)) < len(old):
+        raise UsageError(
+            f"{path} has parts that are crawled elsewhere: bring all of them here, and say so with "
+            f"`barkspider resume {path} --set parallel.here=`"
+        )
+    if job.settings.budget.reputation == "supporters":
+        raise UsageError(
+            f"{path} goes by supporters, which one process ranks for all: such a crawl cannot be resized; leave "
+            "budget.reputation at indegree in one that may have to be"
+        )
+    if processes == len(old):
+        raise UsageError(f"{path} has {processes} process{'es' if processes > 1 else ''} already")
+    settings = replace(job.settings, {"parallel.processes": processes})
+    check_share(settings)
+    for folder in (
+        old if old != [path] else ()
+    ):  # those that a killed supervisor has left behind are about to end
+        lock = job.env.lock(folder / LOCK)
+        if lock is None:
+            raise JobError(f"{folder} is in use by another process; wait for it, or end it")
+        lock.release()
+    return settings
+
+
+async def _build(
+    job: Job,
+    settings: Settings,
+    old: Sequence[Path],
+    earlier: Sequence[Path],
+    home: Path,
+    tell: Callable[[int, int], None],
+) -> None:
+    """Make the new parts, with checkpoints of their own, in a folder that nobody knows of yet."""
+    env, new = job.env, list[NewPart]()
+    expected, moved = sum(_rows(env, folder) for folder in old), 0
+
+    def tell_of(rows: int) -> None:
+        nonlocal moved
+        moved += rows
+        tell(min(moved, expected), expected)
+
+    with ExitStack() as stack:
+        for part, folder in enumerate(folders(home, settings.parallel.processes)):
+            new.append(NewPart(folder, share(settings, part), job.seeds(), env, earlier))
+            stack.callback(new[-1].close)
+            env.make_folder(inbox(folder, part))
+        dividing, counted = Dividing([each.frontier for each in new], tell_of), Counted()
+        posts = []
+        for folder in old:
+            own = job if folder == job.path else Job.open(folder, env, trust=True, part=True)
+            try:
+                async with completed(own) as parts:
+                    counted.add(parts)
+                    dividing.take(parts.frontier)
+                    exchange = parts.frontier.exchange
+                    if exchange is not None:
+                        posts.append((list(exchange.sealed), list(exchange.applied)))
+            finally:
+                if own is not job:
+                    own.close()
+        dividing.finish()
+        for path in _under_way(old, posts):
+            counted.extend(dividing.deliver(env, path))
+        for each in new:
+            each.commit(counted)
+        stack.pop_all()
+    _hand_on_orders(env, old, folders(home, settings.parallel.processes))
+    env.sync_folder(home)
+
+
+def _rows(env: Env, folder: Path) -> int:
+    """About how much a part holds: what its DRUMs know, and what waits."""
+    if MANIFEST not in env.list(folder):
+        return 0
+    known = 0
+    for state in read_manifest(env, folder)[1].values():
+        known += sum(segment[2] for segment in state.get("segments", ()))
+    checkpoint = Checkpoint.read(env, folder)
+    counters = checkpoint.counters(env, folder) if checkpoint else None
+    return known + (counters.deferred + counters.queued + counters.in_flight if counters else 0)
+
+
+def _under_way(old: Sequence[Path], posts: Sequence[tuple[list[int], list[int]]]) -> Iterator[Path]:
+    """The batches that one old part has sent and another not taken in, where their senders keep them."""
+    for sender, (sealed, _) in enumerate(posts):
+        for to, last in enumerate(sealed):
+            for number in range(posts[to][1][sender] + 1, last + 1):
+                yield old[sender] / NAME / batch_name(to, number)
+
+
+def _hand_on_orders(env: Env, old: Sequence[Path], new: Sequence[Path]) -> None:
+    """From before when pages were asked for again: the latest that any part knows of, to all."""
+    latest: dict[str, float] = {}
+    for folder in old:
+        if LAST in env.list(folder):
+            for name, before in read_last(env, folder).items():
+                latest[name] = max(before, latest.get(name, 0.0))
+    for folder in new if latest else ():
+        env.write_whole(folder / LAST, json.dumps(latest).encode())

@@ -1,0 +1,143 @@
+"""Crawls with a store: killed at some instant, their machine lost, and gone on with elsewhere from the last copy."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barkspider import open_job
+from barkspider.core.errors import StorageError
+from barkspider.engine import verify_job
+from barkspider.engine.checkpoint import Checkpoint, how_far
+from barkspider.engine.folder import events, part_folders
+from barkspider.lab.synthweb import RunningWeb, WebSpec, running_web
+from barkspider.storage.env import Env
+from barkspider.storage.store.manifest import read_manifest
+from tests.cli.program import complaint, run
+from tests.engine.warcs import archived
+from tests.parallel.killed import children
+from tests.storage.buckets import s3
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[RunningWeb]:
+    with running_web(WebSpec(seed=5, pages=250, domains=25, page_bytes=3_000, crawl_delay=0.1)) as web:
+        yield web
+
+
+def options(served: RunningWeb, *more: str) -> list[str]:
+    chosen = [f"{name}={value}" for name, value in served.settings().items()]
+    chosen += ["politeness.host_delay=20ms", "politeness.server_delay=1ms", "politeness.slow_factor=0"]
+    chosen += [
+        "memory=64MB",
+        "seed=7",
+        "scope.level=web",
+        "checkpoint=300ms",
+        "archive.warc_size=100KB",
+        *more,
+    ]
+    return [word for option in chosen for word in ("--set", option)]
+
+
+def pages_of(job: Path) -> Counter[str]:
+    return Counter(url for folder in part_folders(job) for url in archived(folder, "pages"))
+
+
+def copied(folder: Path) -> int:
+    """How many pages the last checkpoint has, if it was copied: each is logged when its copy is made."""
+    try:
+        number, _ = read_manifest(Env(), folder)
+        checkpoint = Checkpoint.read(Env(), folder)
+        assert checkpoint is not None
+        pages = checkpoint.counters(Env(), folder).pages
+    except StorageError:
+        return 0  # there is none, or the next one is being made
+    logged = max((each["number"] for each in events(folder) if each["event"] == "checkpoint"), default=0)
+    return pages if logged >= number else 0
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_crawl_goes_on_from_its_store_when_its_machine_is_lost(
+    served: RunningWeb, tmp_path: Path, processes: int
+) -> None:
+    store, job, seeds = tmp_path / "store", tmp_path / "job", served.web.seeds(3)
+    command = [
+        sys.executable,
+        "-m",
+        "barkspider.cli",
+        "crawl",
+        *seeds,
+        "--job",
+        str(job),
+        "--store",
+        str(store),
+    ]
+    command += ["--processes", str(processes), *options(served, "parallel.interval=100ms")]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0
+    ) as crawl:
+        end = time.monotonic() + 60
+        while (
+            not job.exists()
+            or len(part_folders(job)) < processes
+            or any(copied(part) < 10 for part in part_folders(job))
+        ):
+            assert crawl.poll() is None
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        for process in (*children(crawl.pid), crawl.pid):
+            os.kill(process, signal.SIGKILL)
+    shutil.rmtree(job)
+
+    again = tmp_path / "again"
+    with pytest.MonkeyPatch.context() as patch:
+        assert run(patch, "restore", str(store), str(again)) == 0
+        assert [problem for problem in verify_job(again) if problem.kind == "damage"] == []
+        before = how_far(Env(), part_folders(again))
+        assert 0 < before["pages"] < len(served.web.reachable_urls(seeds))
+        assert run(patch, "resume", str(again), "--json") == 0
+    assert pages_of(again) == Counter(served.web.reachable_urls(seeds))
+    assert [problem for problem in verify_job(again) if problem.kind == "damage"] == []
+
+
+def test_what_the_store_has_at_the_end_is_the_whole_crawl(
+    served: RunningWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where complete files are not kept, and in a bucket."""
+    job, seeds = tmp_path / "job", served.web.seeds(3)
+    chosen = options(served, "archive.keep_local=false")
+    with s3() as store:
+        assert run(monkeypatch, "crawl", *seeds, "--job", str(job), "--store", store, "--json", *chosen) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert len(list((job / "archive").glob("pages-*.warc.gz"))) == 1
+        assert run(monkeypatch, "restore", store, str(tmp_path / "back")) == 0
+    assert pages_of(tmp_path / "back") == Counter(served.web.reachable_urls(seeds))
+    assert list(verify_job(tmp_path / "back")) == []
+    asked = open_job(tmp_path / "back").query("SELECT count(DISTINCT url) AS n FROM pages")
+    assert asked["n"][0].as_py() == told["pages"]
+
+
+def test_a_store_of_another_crawl_is_refused(
+    served: RunningWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store, seeds = tmp_path / "store", served.web.seeds(1)
+    given = ["--store", str(store), "--pages", "3", *options(served)]
+    assert run(monkeypatch, "crawl", *seeds, "--job", str(tmp_path / "one"), *given) == 0
+    capsys.readouterr()
+    assert run(monkeypatch, "crawl", *seeds, "--job", str(tmp_path / "two"), *given) == 2
+    assert "has copies of another crawl" in complaint(capsys)
+    assert run(monkeypatch, "restore", str(tmp_path / "nothing"), str(tmp_path / "three")) == 2
+    assert "holds no copy of a crawl" in complaint(capsys)
+    assert run(monkeypatch, "crawl", *seeds, "--job", str(tmp_path / "four"), "--store", "/proc/no") == 2
+    assert "store cannot be used" in complaint(capsys)
+    assert not (tmp_path / "four").exists()

@@ -1,0 +1,102 @@
+"""Crawls on a Ray cluster; `python -m benchmarks cluster` has larger ones, and nodes that freeze."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.program import complaint, run
+from tests.parallel.clusters import DEFAULTS
+
+
+def crawled(order: dict[str, object]) -> dict[str, object]:
+    """What `tests.parallel.clusters` found, in a process of its own: what Ray warns of is not ours, and it ends with all it has
+    started."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.parallel.clusters", json.dumps({**DEFAULTS, **order})],
+        capture_output=True,
+        text=True,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_a_crawl_outlives_a_node_and_its_driver() -> None:
+    found = crawled({"pages": 400, "abandon": True, "crash": True, "kill": True})
+    assert found["code"] == 0, found["output"]
+    assert found["happened"] == ["abandon", "crash", "kill"]
+    assert found["truth"] > 350
+    assert found["paused"]
+    assert [found[name] for name in ("missing", "twice_or_wrong", "too_soon", "problems")] == [0, 0, 0, []], (
+        found
+    )
+    assert found["fetched_again"] <= found["since_copy"], found
+
+
+def address_of_nobody() -> str:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+CRAWL = ("crawl", "http://127.0.0.1/", "--processes", "2", "--set", "network.allow=127.0.0.0/8", "--ray")
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("nobody", "nobody answers at"),
+        ("somewhere", "write it like"),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_a_line(
+    address: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    given = address_of_nobody() if address == "nobody" else address
+    job = tmp_path / "job"
+    for command in (
+        [*CRAWL, given, "--job", job],
+        ["status", job, "--ray", given],
+        ["resume", job, "--ray", given],
+    ):
+        assert run(monkeypatch, *command) == 2
+        assert message in complaint(capsys)
+    assert not job.exists()
+
+
+def test_without_ray_there_is_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert run(monkeypatch, *CRAWL, "auto", "--job", tmp_path / "job") == 2
+    assert "barkspider[cluster]" in complaint(capsys)
+
+
+def test_a_job_whose_parts_are_on_nodes_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "settings.toml").write_text("")
+    (tmp_path / "job.toml").write_text("processes = 2")
+    (tmp_path / "at-0123456789ab" / "0000" / "part-0000").mkdir(parents=True)
+    for command in (["status"], ["query"], ["verify"]):
+        words = ["SELECT 1"] if command == ["query"] else []
+        assert run(monkeypatch, *command, tmp_path, *words) == 2
+        assert "add --ray" in complaint(capsys)
+
+
+def test_one_process_is_not_for_a_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, *CRAWL[:2], "--ray", "auto", "--job", tmp_path / "job") == 2
+    assert "--processes" in complaint(capsys)

@@ -1,0 +1,200 @@
+"""Partitions and modes on a virtual clock, with kills, against the simulation of the same web."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from barkspider.core.batch import UrlBatch
+from barkspider.core.errors import StorageError
+from barkspider.core.events import FetchPage, PageFetched
+from barkspider.core.load import load_settings
+from barkspider.core.settings import Budget, Limits
+from barkspider.frontier import Driver, open_frontier
+from barkspider.frontier.budget.hearsay import Hearsay
+from barkspider.frontier.budget.star import Star
+from barkspider.frontier.exchange import cookies_of, inbox
+from barkspider.frontier.shares import Shares
+from barkspider.lab.simulate.parallel import Setup
+from barkspider.storage.env import Env
+from barkspider.url.partition import by_hash
+from tests.frontier.virtual import VirtualWeb, batch, row
+from tests.parallel.virtual import Crawling, made_up_web, simulated
+
+WEB = made_up_web(200, seed=3)
+FIRST = next(iter(WEB))
+FAST = ("politeness.host_delay=20ms", "politeness.server_delay=1ms", "politeness.obey_robots=false")
+
+
+@pytest.mark.parametrize("partition", ["domain", "site", "url"])
+def test_exchange_fetches_every_page_once_and_sends_what_is_simulated(partition: str, tmp_path: Path) -> None:
+    crawl = Crawling(WEB, tmp_path, 3, *FAST, f"parallel.partition={partition}", "parallel.batch=5")
+    assert crawl.run([FIRST], kills=3) == Counter(WEB.keys())
+    assert crawl.kills == 3
+    expected, _ = simulated(WEB, [FIRST], Setup("exchange", 3, partition, batch=5))
+    assert expected.coverage == 1.0
+    assert crawl.gauge("sent") == crawl.gauge("received") == pytest.approx(expected.sent, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("mode", "partition"),
+    [("firewall", "url"), ("cross-over", "site"), ("cross-over", "url"), ("independent", "site")],
+)
+def test_processes_that_send_nothing_fetch_what_is_simulated(
+    mode: str, partition: str, tmp_path: Path
+) -> None:
+    seeds = list(WEB)[:6]
+    options = (f"parallel.partition={partition}", f"parallel.mode={mode}")
+    slots = (
+        1 if partition == "site" else 99
+    )  # one request at a time leaves room for the next when it has ended alone
+    crawl = Crawling(WEB, tmp_path, 3, *FAST, *options, f"fetch.in_flight={slots}")
+    fetched = crawl.run(seeds, kills=2)
+    expected, urls = simulated(WEB, seeds, Setup(mode, 3, partition))
+    assert fetched == Counter(dict(zip(urls, expected.times.tolist(), strict=True)))
+    assert crawl.gauge("sent") == 0
+    if mode == "firewall":
+        assert expected.overlap == 0
+        assert expected.coverage < 1
+    else:
+        assert expected.overlap > 0
+        assert expected.coverage == 1
+
+
+def test_in_degrees_are_those_of_one_process_whatever_the_partition(tmp_path: Path) -> None:
+    """Each domain is counted by one process, and those who have URLs of it are told."""
+    alone = VirtualWeb(WEB)
+    settings = load_settings(options=["seed=1", "memory=64MB", *FAST])
+    frontier = open_frontier(settings, Env(), tmp_path / "alone", background=False)
+    alone.run(frontier, batch(FIRST), validate=False)
+    expected = counted(frontier)
+    frontier.close()
+    crawl = Crawling(WEB, tmp_path, 3, *FAST, "parallel.partition=url", "parallel.batch=5")
+    crawl.run([FIRST], kills=2)
+    found = Counter[int]()
+    for process in crawl.processes:
+        found += counted(process.driver)
+    assert found == expected
+    domains = np.unique(batch(*WEB).pld_key)
+    for process in crawl.processes:
+        star = process.driver._source._star  # type: ignore[attr-defined]
+        degrees, sharers = star.hearsay.of(domains, star._in_force().of(domains))
+        told = (by_hash(domains, 3) != process.number) & (degrees > 0)
+        assert told.sum() > 4  # of 12, some of which are its own
+        assert set(sharers[told].tolist()) == {3}
+
+
+def counted(frontier: Driver) -> Counter[int]:
+    """How many domains have which in-degree."""
+    star = frontier._source._star  # type: ignore[attr-defined]
+    star.merge()
+    known = star.distribution()
+    return Counter(dict(zip(known.degrees.tolist(), known.counts.tolist(), strict=True)))
+
+
+def test_a_budget_is_divided_among_those_who_have_urls_of_the_domain(tmp_path: Path) -> None:
+    hearsay = Hearsay(part=0, processes=2, most=9)
+    star = Star(Env(), tmp_path, Budget(base=10), hearsay=hearsay, background=False)
+    ours = UrlBatch.of([b"http://a.example/"], key=[1], pld_key=[7])
+    star.check(ours)
+    star.merge()
+    assert [budgets.tolist() for _, budgets in star.budgeted()] == [[10]]
+    hearsay.hear(1, (1).to_bytes(4, "little") + np.array([7], "<u8").tobytes())
+    star.check(ours)
+    star.merge()
+    assert [budgets.tolist() for _, budgets in star.budgeted()] == [[5]]
+    with pytest.raises(StorageError, match="damaged"):
+        hearsay.hear(1, b"12345")
+    star.close()
+
+
+def test_what_is_heard_is_bounded_and_survives(tmp_path: Path) -> None:
+    hearsay = Hearsay(part=0, processes=2, most=3)
+    domains = np.arange(4090, 4096, dtype=np.uint64)  # of the other process
+    hearsay.notice(domains)
+    hearsay.notice(np.array([5], np.uint64))
+    saved = {name: np.ascontiguousarray(data).tobytes() for name, data in hearsay.save().items()}
+    again = Hearsay(part=0, processes=2, most=3)
+    again.load(saved)
+    news = again.news(1, lambda keys: np.zeros(len(keys), np.uint32))
+    assert np.frombuffer(news[4:], "<u8").tolist() == [4093, 4094, 4095]
+    assert again.news(1, lambda keys: np.zeros(len(keys), np.uint32)) == b""
+
+
+def test_a_limit_of_a_site_is_divided_where_processes_share_sites() -> None:
+    parts = [Shares(Limits(site_urls=5), part, of_site=3) for part in range(3)]
+    rows = [row(f"http://a.example/{number}") for number in range(9)]
+    admitted = [sum(not shares.verdict(each) for each in rows) for shares in parts]
+    assert sorted(admitted) == [1, 2, 2]
+
+
+def test_cookies_follow_a_redirect_through_other_processes(tmp_path: Path) -> None:
+    """Those of all redirects that led to a URL, to whoever fetches it."""
+    urls = [f"http://a.example/{number}" for number in range(200)]
+    by_owner: dict[int, list[str]] = {}
+    for url in urls:
+        by_owner.setdefault(int(by_hash(batch(url).key, 3)[0]), []).append(url)
+    first, second, third = (by_owner[number][0] for number in range(3))
+    web = CookieWeb({first: second, second: third, third: []})
+    crawl = Crawling({}, tmp_path, 3, *FAST, "parallel.partition=url", web=web)
+    crawl.run([first])
+    mail = {
+        number: cookies_of(Env(), path)
+        for number in range(3)
+        for path in inbox(tmp_path / "part-0000", number).glob("*.snapshot")
+    }
+    assert mail[1] == [(first, ("c=0",))]
+    assert mail[2] == [(first, ("c=0",)), (second, ("c=0",))]
+
+
+class CookieWeb(VirtualWeb):
+    """Redirects set cookies."""
+
+    def page(self, asked: FetchPage, url: str) -> PageFetched:
+        answer = super().page(asked, url)
+        return replace(answer, cookies=("c=0",)) if answer.redirect else answer
+
+
+def test_replicas_are_fetched_by_their_owners_and_never_sent(tmp_path: Path) -> None:
+    links = Counter(link for targets in WEB.values() for link in targets)
+    popular = [url for url, _ in links.most_common(6)]
+    sent = {}
+    for name, replicas in (("without", []), ("with", popular)):
+        crawl = Crawling(
+            WEB, tmp_path / name, 3, *FAST, "parallel.partition=site", "parallel.batch=5", replicas=replicas
+        )
+        assert crawl.run([FIRST], kills=1) == Counter(WEB.keys())
+        sent[name] = crawl.gauge("sent")
+    saved = crawl.gauge("not_sent")
+    assert sent["with"] + saved == pytest.approx(sent["without"], rel=0.05)  # batches end elsewhere
+    assert saved > 0.05 * sent["without"]
+    for name, number in (("without", 0), ("with", len(popular))):
+        expected, _ = simulated(WEB, [FIRST], Setup("exchange", 3, "site", batch=5, replicated=number))
+        assert sent[name] == pytest.approx(expected.sent, rel=0.1)
+
+
+def by_scheme(urls: Sequence[str], processes: int) -> list[int]:
+    """A partition of one's own."""
+    return [len(url) % processes for url in urls]
+
+
+def test_top_level_domains_and_functions_of_ones_own_divide_a_crawl(tmp_path: Path) -> None:
+    web = {
+        url.replace(".example/", f".{'de' if 'd1' in url else 'fr'}/"): links for url, links in WEB.items()
+    }
+    renamed = dict(zip(WEB, web, strict=True))
+    web = {url: [renamed[link] for link in links] for url, links in web.items()}
+    seeds = [next(iter(web))]
+    weights = dict(Counter(url.split("/")[2].rsplit(".", 1)[1] for url in web))
+    for number, options in enumerate(
+        (["parallel.partition=hierarchical"], [f"parallel.partition={__name__}:by_scheme"])
+    ):
+        crawl = Crawling(web, tmp_path / str(number), 2, *FAST, *options, weights=weights)
+        assert crawl.run(seeds, kills=1) == Counter(web.keys())
+        assert all(crawl.applied)
+    assert all(len(url) % 2 == part for part, pages in enumerate(crawl.applied) for url in pages)
