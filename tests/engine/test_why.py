@@ -178,7 +178,12 @@ def test_robots_txt_is_what_it_says(killed: Path, served: RunningWeb) -> None:
             and rules.allows("/")
         ):
             assert not rules.allows(closed)
-            assert why(killed, row["origin"] + closed).robots["allows"] is False
+            found = why(killed, row["origin"] + closed)
+            assert found.robots["allows"] is False
+            words = found.robots["rule"]
+            assert words.startswith("Disallow: /")
+            line = int(words.rpartition("(line ")[2].removesuffix(")"))
+            assert job.page(row["url"]).markup.splitlines()[line - 1] in words
             assert why(killed, row["origin"] + "/").robots["allows"] is True
             return
     pytest.fail(f"no site of {len(asked)} closes a folder")

@@ -33,8 +33,10 @@ from barkspider.storage.store.search import Hit, find, is_known
 from barkspider.storage.store.snapshot import read_snapshot
 from barkspider.url import Domains, KeyMaker, Normaliser, RobotsRules, ScopeRules, origin, split
 from barkspider.url.partition import slotted
+from barkspider.url.robots_lines import deciding_line
 
 _LONGEST = 90.0  # seconds that a fetch takes, and a little more
+_MOST_WORDS = 200  # letters of a line of robots.txt
 _KEY = struct.Struct("<Q")
 _OUTCOMES = """
     SELECT outcome, fetch_time AS time, warc_filename, warc_record_offset, fetch_redirect FROM pages WHERE key = {key} UNION ALL
@@ -190,7 +192,11 @@ def _read_robots(job: StoredJob, url: str, agent: str, found: Why) -> None:
     except BarkspiderError as error:
         found.unseen.append(f"robots.txt: {error}")
         return
-    found.robots["allows"] = RobotsRules.parse(body, agent, origin(url)).allows(split(url).target)
+    target = split(url).target
+    found.robots["allows"] = RobotsRules.parse(body, agent, origin(url)).allows(target)
+    line = deciding_line(body, agent, origin(url), target)
+    if line is not None:
+        found.robots["rule"] = f"{line.words[:_MOST_WORDS]} (line {line.number})"
 
 
 def _verdict(found: Why) -> str:
@@ -211,13 +217,19 @@ def _verdict(found: Why) -> str:
         return f"it is out of scope: {found.refused}"
     refusals = [each for each in found.decisions if each["decision"] == "refused"]
     if refusals:
-        return f"it was refused by {refusals[-1]['rule']} at {refusals[-1]['time']}"
+        return f"it was refused by {refusals[-1]['rule']} at {refusals[-1]['time']}{_line(found)}"
     if not found.seen and not found.found_on:
         return "no page that was fetched links to it" + (
             "" if not found.is_seed else ", though it is a seed: the crawl has not begun with it"
         )
     if found.robots.get("allows") is False:
-        return "it was found, and robots.txt forbids it"
+        return f"it was found, and robots.txt forbids it{_line(found)}"
     if found.robots and found.robots["answer"] != "ok" and "allows" not in found.robots:
         return f"it was found, and refused: robots.txt was answered with {found.robots['answer']}"
     return "it was found, and is neither queued nor fetched: it was refused by a limit or by robots.txt, or is under way"
+
+
+def _line(found: Why) -> str:
+    """The line of robots.txt that forbids it, if one does."""
+    forbids = found.robots.get("allows") is False and "rule" in found.robots
+    return f": {found.robots['rule']}" if forbids else ""

@@ -163,10 +163,10 @@ class RobotsRules:
         A group is ours when it names our product, in any case (RFC 9309, 2.2.1); without one those for `*` are.
         A Disallow that is a whole URL counts where it is one of `origin`; those of others say nothing here.
         """
-        body = _content(body)
+        body = content(body)
         if body[:1024].lstrip().lower().startswith(_MARKUP):
             return ALLOW_ALL
-        groups = _GroupCollector(agent, origin)
+        groups = GroupCollector(agent, origin)
         for line in body.replace(b"\r", b"\n").split(b"\n"):
             groups.read(line)
         rules, delay = groups.rules(), groups.delay()
@@ -316,7 +316,7 @@ ALLOW_ALL = RobotsRules()
 DISALLOW_ALL = RobotsRules([(False, "/")])
 
 
-def _content(body: bytes) -> bytes:
+def content(body: bytes) -> bytes:
     """What counts of a file, in UTF-8: no byte order mark, and whole lines only where it is too long."""
     is_cut, body = len(body) > MAX_SIZE, body[:MAX_SIZE]
     if body[:2] in _UTF_16:
@@ -331,12 +331,12 @@ def _content(body: bytes) -> bytes:
     return body
 
 
-class _GroupCollector:
+class GroupCollector:
     """Collects the rules of every group that could be ours, by how well the group's name fits."""
 
     def __init__(self, agent: str, origin: str) -> None:
         self._agent, self._origin = agent.lower(), origin
-        self._found: dict[int, list[tuple[bool, str]]] = {}
+        self.found: dict[int, list[tuple[bool, str]]] = {}
         self._delays: dict[int, float] = {}
         self._current: set[int] = set()
         self._in_rules = False
@@ -344,10 +344,10 @@ class _GroupCollector:
 
     def rules(self) -> list[tuple[bool, str]]:
         """Those of the groups that fit best."""
-        return self._found[max(self._found)] if self._found else []
+        return self.found[max(self.found)] if self.found else []
 
     def delay(self) -> float | None:
-        return self._delays.get(max(self._found)) if self._found else None
+        return self._delays.get(max(self.found)) if self.found else None
 
     def read(self, line: bytes) -> None:
         content = line[:_MAX_LINE].partition(b"#")[0].strip()
@@ -386,7 +386,7 @@ class _GroupCollector:
         fit = self._fit(value.lower())
         if fit:
             self._current.add(fit)
-            self._found.setdefault(fit, [])
+            self.found.setdefault(fit, [])
 
     def _fit(self, name: str) -> int:
         """0 for another's group, 1 for `*`, 2 for ours."""
@@ -411,7 +411,7 @@ class _GroupCollector:
             if last.startswith("index.htm"):
                 patterns.append(f"{folder}/$")
         for fit in self._current:
-            found = self._found[fit]
+            found = self.found[fit]
             for each in patterns:
                 found.append((allow, each))
 
