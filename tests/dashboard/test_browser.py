@@ -116,8 +116,9 @@ def served() -> Iterator[RunningWeb]:
 
 
 def test_the_overview_changes_while_a_crawl_runs_and_every_control_works(
-    served: RunningWeb, visitor: Visitor, tmp_path: Path
+    served: RunningWeb, visitor: Visitor, browser: Any, tmp_path: Path
 ) -> None:
+    watching = browser.new_page()
     chosen = served.settings() | {"politeness.host_delay": "100ms", "scope.level": "web", "memory": "64MB"}
     settings = load_settings(options=[f"{name}={value}" for name, value in chosen.items()])
     (tmp_path / "own.toml").write_text(dump_settings(settings))
@@ -169,11 +170,18 @@ def test_the_overview_changes_while_a_crawl_runs_and_every_control_works(
         assert "refuses" in press("Change", limit="limits.time", value="soon")
         assert press("Block", value="blocked.example") == "blocked: blocked.example"
         assert press("Add", value=served.web.seeds(21)[-1]).startswith("added: http")
+        page.goto(f"http://{place}/domains")
+        assert page.locator("tbody tr td.n").count() > 50  # though the crawl has not ended
+        watching.goto(f"http://{place}/")
+        watching.locator("#main[data-updates]").wait_for(timeout=60_000)
         assert press("Stop") == "the crawl stops"
         assert len(visitor.asked) == 8
         assert crawl.wait(60) == 0
+        expect(watching.locator("#ended")).to_contain_text("has ended", timeout=60_000)
+        assert "running" not in watching.locator("#state").inner_text()
         visitor.check(place)
     finally:
+        watching.close()
         crawl.kill()
         crawl.communicate()
     stored = read_settings(Env(), job)

@@ -87,7 +87,7 @@ def test_what_others_wrote_stays_text(facts: Facts) -> None:
 def test_a_crawl_without_a_history_has_a_report_all_the_same(facts: Facts) -> None:
     page = render([replace(facts, samples=Samples.empty())])
     assert "nothing yet" in page
-    assert Curves(Samples.empty()).path().count("<rect") == 12
+    assert Curves(Samples.empty()).path().count("<rect") == 18
     assert by_rank([], []).count("nothing yet") == 1
 
 

@@ -16,7 +16,7 @@ from barkspider.core.errors import UsageError
 from barkspider.core.extras import needing
 from barkspider.engine.folder import check_job
 
-_PATIENCE = 5.0  # seconds for its process to end
+_PATIENCE = 15.0  # seconds for its process to end
 
 
 def dashboard(

@@ -23,13 +23,32 @@ for (const form of document.querySelectorAll("form[data-ask]")) {
 const live = document.querySelector("[data-live]");
 if (live) {
   const source = new EventSource(live.dataset.live);
-  source.addEventListener("message", (event) => {
+  let failures = 0;
+  const show = (event) => {
+    failures = 0;
     live.innerHTML = JSON.parse(event.data);
     live.dataset.updates = Number(live.dataset.updates || 0) + 1;
+  };
+  // Nobody will answer any more: what is shown stays, and says so.
+  const end = (words) => {
+    source.close();
+    const said = document.createElement("p");
+    said.className = "notice";
+    said.id = "ended";
+    said.setAttribute("role", "status");
+    said.textContent = words;
+    live.prepend(said);
+  };
+  source.addEventListener("message", show);
+  source.addEventListener("end", (event) => {
+    show(event);
+    end("The crawl has ended, and its dashboard with it: this is its last state. `barkspider dashboard` shows the job again.");
   });
   source.addEventListener("error", () => {
     const state = document.getElementById("state");
     if (state) state.classList.add("lost");
+    failures += 1;
+    if (failures === 5) end("The dashboard does not answer any more: this is what it showed last.");
   });
   addEventListener("pagehide", () => source.close());
 }

@@ -39,6 +39,7 @@ class Dashboard:
 
     def __init__(self, path: Path, hosts: list[str], token: str = "") -> None:
         self._watcher, self._name = Watcher(path), path.absolute().name
+        self.ends = False  # whether the server is about to
         self._static = {
             "style.css": (style(), "text/css"),
             "dashboard.css": (_file("dashboard.css"), "text/css"),
@@ -77,7 +78,7 @@ class Dashboard:
         async def pictures() -> AsyncIterator[str]:
             before, counting = "", asyncio.create_task(asyncio.to_thread(self._watcher.count_ranks))
             try:
-                while not await request.is_disconnected():
+                while not self.ends and not await request.is_disconnected():
                     fragment = await self._fragment()
                     if fragment != before:
                         before = fragment
@@ -85,6 +86,9 @@ class Dashboard:
                     if counting.done():
                         counting = asyncio.create_task(asyncio.to_thread(self._watcher.count_ranks))
                     await asyncio.sleep(_SECOND)
+                if self.ends:  # with the last picture, which is that of a crawl that has ended
+                    self._watcher.forget()
+                    yield f"event: end\ndata: {json.dumps(await self._fragment())}\n\n"
             finally:
                 counting.cancel()
 

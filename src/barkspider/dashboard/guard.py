@@ -16,6 +16,7 @@ import hmac
 import secrets
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from time import monotonic
 from urllib.parse import parse_qs, unquote, urlencode
 
 from starlette.requests import Request
@@ -45,6 +46,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp | None, hosts: Iterable[str], token: str = "") -> None:
         self._app, self._hosts = app, frozenset(hosts)
+        self._open, self._last = 0, -float("inf")
         self.token = token or secrets.token_urlsafe(24)
         # That of forms is another: a page that leaks lets nobody in.
         self.form_token = hmac.new(self.token.encode(), b"form", sha256).hexdigest()
@@ -68,11 +70,22 @@ class Guard:
                 ]
             await send(message)
 
-        refusal = self._refusal(request)
-        if refusal is not None:
-            await refusal(scope, receive, guarded)
-        elif self._app is not None:
-            await self._app(scope, receive, guarded)
+        refusal, self._open = self._refusal(request), self._open + 1
+        try:
+            if refusal is not None:
+                await refusal(scope, receive, guarded)
+            elif self._app is not None:
+                await self._app(scope, receive, guarded)
+        finally:
+            self._open, self._last = self._open - 1, monotonic()
+
+    def is_quiet(self, seconds: float) -> bool:
+        """Whether nobody is being answered, nor was for so long.
+
+        >>> Guard(None, []).is_quiet(1.0)
+        True
+        """
+        return not self._open and monotonic() - self._last > seconds
 
     def _refusal(self, request: Request) -> Response | None:
         """Why a request goes no further, as an answer; None when it does."""

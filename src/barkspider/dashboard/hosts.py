@@ -24,7 +24,7 @@ def about_host(watcher: Watcher, name: str) -> Markup:
     """All that is known of a host."""
     if not name:
         raise UsageError("name a host")
-    job = watcher.job
+    job = watcher.tables
     parts = [Markup(f"<h1>{text(name)}</h1>"), _live(watcher, name)]
     answers = job.query(_ANSWERS, [name], seconds=_SECONDS).to_pylist()
     parts.append(

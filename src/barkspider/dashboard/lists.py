@@ -71,7 +71,7 @@ _OF_HOSTS = """
 
 def domains(watcher: Watcher, view: View, wish: Wish) -> Markup:
     """All domains; of a crawl that has ended from the table that it left, of another as the tables are now."""
-    job = watcher.job
+    job = watcher.tables
     listed = not view.running and len(job.archives) == 1
     if listed:
         listed = job.query("SELECT count(*) AS n FROM listed_domains", memory=_MEMORY)["n"][0].as_py() > 0
@@ -98,7 +98,7 @@ def domains(watcher: Watcher, view: View, wish: Wish) -> Markup:
 
 def hosts(watcher: Watcher, wish: Wish) -> Markup:
     """All hosts that were asked for a page."""
-    rows = _rows(watcher.job, _OF_HOSTS, "host", _HOSTS, wish, "pages")
+    rows = _rows(watcher.tables, _OF_HOSTS, "host", _HOSTS, wish, "pages")
     cells = [
         [
             Cell(
@@ -169,7 +169,7 @@ def _link(path: str, query: dict[str, str], label: str) -> Markup:
 
 def errors(watcher: Watcher) -> Markup:
     """What went wrong, by kind, with an example of each."""
-    rows = watcher.job.query(ERRORS, seconds=_SECONDS, memory=_MEMORY).to_pylist()
+    rows = watcher.tables.query(ERRORS, seconds=_SECONDS, memory=_MEMORY).to_pylist()
     cells = [
         (row["what"], row["outcome"], row["times"], row["hosts"], _short(row["example"])) for row in rows
     ]
@@ -220,7 +220,7 @@ def query(token: str, sql: str, watcher: Watcher | None = None) -> Markup:
     )
     if watcher is None or not sql.strip():
         return box
-    answer = watcher.job.query(sql, seconds=_SECONDS, rows=_MOST_ROWS, memory=_MEMORY)
+    answer = watcher.tables.query(sql, seconds=_SECONDS, rows=_MOST_ROWS, memory=_MEMORY)
     numbers = [
         place
         for place, kind in enumerate(answer.schema.types)

@@ -122,7 +122,7 @@ def render(view: View, settings: Settings) -> Markup:
         "in flight": f"{int(view.samples.last('in_flight')):,}",
         "hosts": f"{int(view.samples.last('hosts')):,}",
         "disk left": size(view.samples.last("disk_free")),
-        "disk lasts": "–" if left is None or not view.running else span(left),
+        "disk full in": "–" if left is None or not view.running else span(left),
     }
     shown = join(
         Markup(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>") for name, value in cards.items()
@@ -131,7 +131,7 @@ def render(view: View, settings: Settings) -> Markup:
         figure(curves.rate(), "Pages a second"),
         figure(curves.bandwidth(), "Bandwidth"),
         figure(curves.uniqueness(), "Share of links that are new", "p"),
-        figure(curves.path(), "The path of URLs", "waiting at each stage"),
+        figure(curves.path(), "The path of URLs", "how many wait; the line is RAM in use"),
         figure(
             by_rank(view.ranks.pages, view.ranks.budgets) if view.ranks else by_rank([], []),
             "Pages by rank of in-degree",

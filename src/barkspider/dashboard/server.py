@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,8 @@ import uvicorn
 from barkspider.core.errors import UsageError
 from barkspider.dashboard.app import Dashboard
 
+# A page that is being loaded when a crawl ends is loaded whole: its files come a moment after it.
+_QUIET, _LONGEST = 1.0, 4.0  # seconds
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -38,7 +41,7 @@ def serve(
     )
     server = uvicorn.Server(config)
     if with_parent:
-        threading.Thread(target=_end_with_parent, args=(server,), daemon=True).start()
+        threading.Thread(target=_end_with_parent, args=(server, dashboard), daemon=True).start()
     announce(f"http://{own}:{port}/?token={dashboard.guard.token}")
     with listener:
         server.run(sockets=[listener])
@@ -70,7 +73,11 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _end_with_parent(server: uvicorn.Server) -> None:
+def _end_with_parent(server: uvicorn.Server, dashboard: Dashboard) -> None:
     while os.read(sys.stdin.fileno(), 4096):
         pass
+    dashboard.ends = True  # which pages that are open are told
+    limit = time.monotonic() + _LONGEST
+    while not dashboard.guard.is_quiet(_QUIET) and time.monotonic() < limit:
+        time.sleep(0.05)
     server.should_exit = True

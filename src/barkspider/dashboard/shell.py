@@ -52,7 +52,7 @@ def form(action: str, token: str, fields: Markup, button: str, *, ask: str = "",
 def field(name: str, label: str, value: str = "", *, kind: str = "text", size: int = 24) -> Markup:
     """One line to fill in."""
     return Markup(
-        f'<label>{text(label)} <input name="{text(name)}" type="{text(kind)}" value="{text(value)}" size="{size}"></label>'
+        f'<label><span>{text(label)}</span> <input name="{text(name)}" type="{text(kind)}" value="{text(value)}" size="{size}"></label>'
     )
 
 

@@ -27,6 +27,7 @@ from barkspider.storage.env import Env
 _FRESH = 0.9  # seconds for which a look is good enough for all
 _MOST = 6_000  # samples that are kept here before they are read anew, thinned
 _RANKS = 60.0  # seconds between two counts of in-degrees, which take a pass over all links
+_TABLES = 10.0  # seconds between two times that a crawl is asked to write its rows down, which makes files
 _LATEST = 1 << 18  # bytes of the log that are read for its last events
 
 
@@ -55,12 +56,21 @@ class Watcher:
         self._lock = threading.Lock()
         self._view: View | None = None
         self._ranks: Ranks | None = None
-        self._ranked = 0.0
+        self._ranked = self._written = -_RANKS
 
     @property
     def job(self) -> StoredJob:
         """The job to read from."""
         return open_job(self.path)
+
+    @property
+    def tables(self) -> StoredJob:
+        """The same, to ask its tables: a crawl that runs has written down what it knew some seconds ago at most."""
+        if time.monotonic() - self._written > _TABLES:
+            self._written = time.monotonic()
+            with suppress(BarkspiderError):  # it is busy: what there is is good enough for now
+                ask(self.path, "write_tables", timeout=3.0)
+        return self.job
 
     @property
     def settings(self) -> Settings:
@@ -132,7 +142,7 @@ class Watcher:
             return
         self._ranked = time.monotonic()
         with suppress(BarkspiderError):  # too large for now, or the table is just being merged
-            self._ranks = ranks(self.job, self.settings.budget, scores=False, seconds=20.0)
+            self._ranks = ranks(self.tables, self.settings.budget, scores=False, seconds=20.0)
 
     def forget(self) -> None:
         """Look anew the next time: something was changed."""

@@ -109,7 +109,9 @@ class Curves:
         for group in ("failed", "refused"):
             members = [self._few.rate(f"{group}.{name}") for name in self._few.group(group)]
             groups[group] = np.sum(members, axis=0) if members else np.zeros(len(self._x))
-        return lines("Outcomes a second", [self._line(name, rates) for name, rates in groups.items()])
+        tones = {"failed": "bad", "refused": "warn"}
+        series = [self._line(name, rates, tones.get(name, "")) for name, rates in groups.items()]
+        return lines("Outcomes a second", series)
 
     def queues(self) -> str:
         """The queues with the most in them now."""
@@ -150,7 +152,7 @@ class Curves:
             for name in used
             if len(used[name]) and name in most and most[name][-1]
         }
-        return bars("RAM by stage, of its share", parts, y_format=lambda part: f"{part:.1f}%", least=100)
+        return bars("RAM by stage, of its share", parts, y_format=lambda part: f"{part:.1f}%", whole=100)
 
     def exchange(self) -> str:
         """Batches that parts sent each other, by pair."""
@@ -184,8 +186,8 @@ class Curves:
             stages.append((name, what, waiting, share))
         return path("The path of URLs", stages)
 
-    def _line(self, name: str, values: Numbers) -> Line:
-        return Line(name, self._x.tolist(), values.tolist())
+    def _line(self, name: str, values: Numbers, tone: str = "") -> Line:
+        return Line(name, self._x.tolist(), values.tolist(), tone)
 
 
 def by_rank(pages: Sequence[int], budgets: Sequence[int]) -> str:

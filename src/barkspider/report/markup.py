@@ -53,6 +53,7 @@ def table(
         "<tr>" + "".join(f"<td{kind[place]}>{_cell(each)}</td>" for place, each in enumerate(row)) + "</tr>"
         for row in rows
     )
+    body = body or f'<tr><td class="note" colspan="{len(heads)}">nothing yet</td></tr>'
     caption = f"<caption>{text(name)}</caption>" if name else ""
     return Markup(
         f'<div class="scroll" tabindex="0"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'

@@ -22,11 +22,12 @@ Format = Callable[[float], str]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One series: its name, and a number for each place on the axis."""
+    """One series: its name, and a number for each place on the axis; `tone` where its colour has a meaning (`bad`, `warn`)."""
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
+    tone: str = ""
 
 
 def lines(
@@ -47,7 +48,7 @@ def lines(
     shown = [_drawable(line, log) for line in series]
     points = [(x, y) for line in shown for x, y in zip(line.x, line.y, strict=True)]
     if not points:
-        return _frame(title, f'<text class="none" x="{_WIDTH / 2}" y="{_HEIGHT / 2}">nothing yet</text>')
+        return _nothing(title)
     x_scale = _Scale.over([x for x, _ in points], _LEFT, _WIDTH - _RIGHT, log, least=0.0, is_time=True)
     y_scale = _Scale.over([y for _, y in points], _HEIGHT - _BOTTOM, _TOP, log, least=least)
     drawn = [_grid(x_scale, y_scale, x_format, y_format)]
@@ -57,31 +58,36 @@ def lines(
             floor = _HEIGHT - _BOTTOM
             corners = f"{x_scale(line.x[0]):.1f},{floor} {places} {x_scale(line.x[-1]):.1f},{floor}"
             drawn.append(f'<polygon class="area s{number}" points="{corners}"/>')
-        drawn.append(f'<polyline class="line s{number}" points="{places}"/>')
+        drawn.append(f'<polyline class="line {line.tone or f"s{number}"}" points="{places}"/>')
     if len(series) > 1:
-        drawn.append(_legend([line.name for line in series]))
+        drawn.append(_legend(series))
     return _frame(title, "".join(drawn))
 
 
-def bars(title: str, values: Mapping[str, float], *, y_format: Format = count, least: float = 1e-9) -> str:
-    """A bar for each name, in their order, with its number at its end. The longest stands for `least` at least.
+def bars(title: str, values: Mapping[str, float], *, y_format: Format = count, whole: float = 0.0) -> str:
+    """A bar for each name, in their order, with its number at its end; of a `whole`, which is drawn behind it, if there is one.
 
     >>> bars("types", {"text/html": 3, "<b>": 1}).count("<rect")
     2
     """
     if not values:
-        return _frame(title, f'<text class="none" x="{_WIDTH / 2}" y="{_HEIGHT / 2}">nothing yet</text>')
-    row, largest = 20, max(*values.values(), least)
+        return _nothing(title)
+    row, largest = 20, max(*values.values(), whole, 1e-9)
     room = min(max(len(name) for name in values), 24) * _LETTER + 12
     wide = _WIDTH - room - 74
     drawn = []
     for number, (name, value) in enumerate(values.items()):
         top, length = number * row + 4, max(wide * value / largest, 0.5)
         short = name if len(name) <= 24 else f"{name[:23]}…"
+        if whole:
+            drawn.append(
+                f'<rect class="room" x="{room:.0f}" y="{top}" width="{wide:.1f}" height="{row - 6}" rx="2"/>'
+            )
+        beside = wide if whole else length
         drawn.append(
             f'<text class="label" x="{room - 6:.0f}" y="{top + 12}" text-anchor="end">{escape(short)}</text>'
             f'<rect class="bar" x="{room:.0f}" y="{top}" width="{length:.1f}" height="{row - 6}" rx="2"/>'
-            f'<text class="value" x="{room + length + 5:.1f}" y="{top + 12}">{escape(y_format(value))}</text>'
+            f'<text class="value" x="{room + beside + 5:.1f}" y="{top + 12}">{escape(y_format(value))}</text>'
         )
     return _frame(title, "".join(drawn), len(values) * row + 8)
 
@@ -90,7 +96,7 @@ def path(title: str, stages: Sequence[tuple[str, str, float, float]]) -> str:
     """The stages that URLs pass, one behind the other: (name, what it is, how many wait, share of its room from 0 to 1).
 
     >>> path("path", [("seen", "new or not", 5, 0.5), ("ready", "whose turn is near", 7, 0.1)]).count("<rect")
-    4
+    6
     """
     width, gap, height, across = 136, 22, 74, 3
     drawn = []
@@ -100,6 +106,7 @@ def path(title: str, stages: Sequence[tuple[str, str, float, float]]) -> str:
         share = min(max(filled, 0.0), 1.0)
         drawn.append(
             f'<rect class="stage" x="{x}" y="{y}" width="{width}" height="{height}" rx="6"/>'
+            f'<rect class="room" x="{x + 8}" y="{y + height - 10}" width="{width - 16}" height="4" rx="2"/>'
             f'<rect class="filled" x="{x + 8}" y="{y + height - 10}" width="{(width - 16) * share:.1f}" height="4" rx="2"/>'
             f'<text class="name" x="{x + 8}" y="{y + 18}">{escape(name)}</text>'
             f'<text class="number" x="{x + 8}" y="{y + 40}">{escape(count(waiting))}</text>'
@@ -118,6 +125,10 @@ def path(title: str, stages: Sequence[tuple[str, str, float, float]]) -> str:
     return _frame(title, "".join(drawn), 8 + rows * (height + gap) - gap, 8 + across * (width + gap) - gap)
 
 
+def _nothing(title: str) -> str:
+    return _frame(title, f'<text class="none" x="{_WIDTH / 2}" y="34">nothing yet</text>', 60)
+
+
 def _frame(title: str, inside: str, height: float = _HEIGHT, width: float = _WIDTH) -> str:
     name = escape(title)
     return f'<svg class="chart" role="img" aria-label="{name}" viewBox="0 0 {width:.0f} {height:.0f}">{inside}</svg>'
@@ -130,7 +141,7 @@ def _drawable(line: Line, log: bool) -> Line:
         for x, y in zip(line.x, line.y, strict=True)
         if math.isfinite(x) and math.isfinite(y) and (not log or (x > 0 and y > 0))
     ]
-    return Line(line.name, [x for x, _ in kept], [y for _, y in kept])
+    return Line(line.name, [x for x, _ in kept], [y for _, y in kept], line.tone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,12 +239,12 @@ def _grid(x_scale: _Scale, y_scale: _Scale, x_format: Format, y_format: Format) 
     return "".join(drawn)
 
 
-def _legend(names: Sequence[str]) -> str:
+def _legend(series: Sequence[Line]) -> str:
     drawn, x = [], float(_LEFT)
-    for number, name in enumerate(names, 1):
+    for number, line in enumerate(series, 1):
         drawn.append(
-            f'<rect class="key s{number}" x="{x:.0f}" y="7" width="10" height="3" rx="1"/>'
-            f'<text class="legend" x="{x + 14:.0f}" y="12">{escape(name)}</text>'
+            f'<rect class="key {line.tone or f"s{number}"}" x="{x:.0f}" y="7" width="10" height="3" rx="1"/>'
+            f'<text class="legend" x="{x + 14:.0f}" y="12">{escape(line.name)}</text>'
         )
-        x += 26 + _LETTER * len(name)
+        x += 26 + _LETTER * len(line.name)
     return "".join(drawn)
