@@ -16,6 +16,7 @@ import pyarrow as pa
 from barkspider.archive.schemas import SCHEMAS
 from barkspider.archive.tables import open_table
 from barkspider.core.errors import StorageError, UsageError
+from barkspider.core.units import format_size
 from barkspider.storage.env import Env
 
 # What each stored table is called in SQL; two views are made from them.
@@ -118,6 +119,10 @@ def ask(
                 return _answer(connection, sql, parameters, bounds)
         except duckdb.InterruptException as error:
             raise UsageError(f"no answer within {bounds.seconds:g} s; ask for less") from error
+        except duckdb.OutOfMemoryException as error:
+            raise UsageError(
+                f"{format_size(bounds.memory)} of memory are not enough; give more, or ask for less"
+            ) from error
         except duckdb.Error as error:
             if files != _files(env, folders):  # a merge has just taken one away: its rows are in another
                 continue
@@ -175,6 +180,7 @@ def _connection(
         if bounds.memory:
             connection.execute(f"SET memory_limit = '{bounds.memory}B'")
             connection.execute("SET threads = 2")
+            connection.execute("SET preserve_insertion_order = false")
         for name, view in _VIEWS.items():
             schema = SCHEMAS[name] if len(files[name]) == 1 else SCHEMAS[name].append(_PART)
             if not any(files[name]):

@@ -28,7 +28,7 @@ def duphosts(
         str,
         typer.Option(help="The heuristic of the list: SameHome, SameHomeAnd1Doc, Dups60, Dups80, Dups100."),
     ] = _DEFAULT,
-    memory: Annotated[str, typer.Option(help="RAM for it; what does not fit goes to disk.")] = "256MB",
+    memory: Annotated[str, typer.Option(help="RAM for it; some of what does not fit goes to disk.")] = "1GB",
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object, with all pairs.")] = False,
 ) -> int:
     """Find hosts that serve the same contents as others, by the five heuristics of Viúva Negra (Table I).

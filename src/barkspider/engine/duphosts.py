@@ -3,9 +3,9 @@
     pages ─► the distinct contents of each site ─► pairs of sites that share some ─► equal contents of each pair, counted
                                                                                   ─► a list for each of five heuristics
 
-A content is its digest without encodings. Two sites that share a content are a pair if they are near each other among all that
-have it, by their size: mirrors are of about one size, and so a page that is everywhere (a default page, an error) makes a
-few pairs for each site instead of one with every other. What does not fit in memory goes to disk.
+A content is its digest without encodings. Two sites are a pair if they share a content that few have, or two that many have and
+are near each other by size among these: mirrors are of about one size, and so a page that is everywhere (a default page, an
+error) makes a few pairs for each site instead of one with every other. What does not fit in memory goes to disk.
 """
 
 from __future__ import annotations
@@ -19,21 +19,24 @@ from barkspider.engine.stored import StoredJob
 SAME_HOME, SAME_HOME_AND_1_DOC = "SameHome", "SameHomeAnd1Doc"
 SHARES = {"Dups60": 0.6, "Dups80": 0.8, "Dups100": 1.0}
 HEURISTICS = (SAME_HOME, SAME_HOME_AND_1_DOC, *SHARES)
-_NEAR = 3  # sites on either side, by size, that a site is compared with for each of its contents
+_FEW = 8  # sites with a content, all of which are compared
+_NEAR = 3  # sites on either side, by size, with which one is compared for each of its contents that more have
 
 # The original of a pair is the site with more contents, then the one with the shorter name: the lower rank.
 _SITES = """
     WITH kept AS MATERIALIZED (
         SELECT url_host_name AS host, hash(coalesce(content_decoded_digest, content_digest)) AS content,
-            url_path = '/' AND coalesce(url_query, '') = '' AS is_home, fetch_time
+            max(fetch_time) FILTER (url_path = '/' AND coalesce(url_query, '') = '') AS home_time
         FROM stored_pages
-        WHERE fetch_status BETWEEN 200 AND 299 AND coalesce(content_decoded_digest, content_digest) IS NOT NULL),
-    homes AS (SELECT host, arg_max(content, fetch_time) AS home FROM kept WHERE is_home GROUP BY host),
+        WHERE fetch_status BETWEEN 200 AND 299 AND coalesce(content_decoded_digest, content_digest) IS NOT NULL
+        GROUP BY ALL),
     sites AS MATERIALIZED (
-        SELECT row_number() OVER (ORDER BY contents DESC, length(host), host) AS rank, host, contents, home
-        FROM (SELECT host, count(DISTINCT content) AS contents FROM kept GROUP BY host) LEFT JOIN homes USING (host))
+        SELECT row_number() OVER (ORDER BY contents DESC, length(host), host)::UINTEGER AS rank, host, contents, home
+        FROM (SELECT host, count(*) AS contents, arg_max(content, home_time) AS home FROM kept GROUP BY host))
 """
-_COUNT = _SITES + "SELECT count(*) AS sites FROM sites"
+_COUNT = (
+    "SELECT count(DISTINCT url_host_name) AS sites FROM stored_pages WHERE fetch_status BETWEEN 200 AND 299"
+)
 _SAME_HOME = (
     _SITES
     + """
@@ -41,26 +44,34 @@ _SAME_HOME = (
     FROM sites WHERE home IS NOT NULL QUALIFY replica <> original ORDER BY replica
 """
 )
+_NEIGHBOURS = " UNION ALL ".join(
+    f"""SELECT rank AS original, lead(rank, {step}) OVER (PARTITION BY {by} ORDER BY rank) AS replica, content
+    FROM held WHERE holders > {_FEW}"""
+    for step in range(1, _NEAR + 1)
+    for by in ("content", "content, home")
+)
 # A site of which a part was fetched shares all it has with the larger one; both have to present the share.
 _PAIRS = (
     _SITES
     + f"""
-    , held AS MATERIALIZED (SELECT DISTINCT rank, content, home FROM kept JOIN sites USING (host)),
-    near AS (
-        {
-        " UNION ".join(
-            f"SELECT rank AS original, lead(rank, {step}) OVER (PARTITION BY {by} ORDER BY rank) AS replica FROM held"
-            for step in range(1, _NEAR + 1)
-            for by in ("content", "content, home")
-        )
-    }),
+    , held AS MATERIALIZED (
+        SELECT rank, content, home, holders FROM kept JOIN sites USING (host)
+        JOIN (SELECT content, count(*) AS holders FROM kept GROUP BY content HAVING holders > 1) USING (content)),
+    near AS MATERIALIZED (
+        SELECT one.rank AS original, other.rank AS replica FROM held AS one
+        JOIN held AS other ON one.content = other.content AND one.rank < other.rank WHERE one.holders <= {_FEW}
+        UNION
+        SELECT original, replica FROM ({_NEIGHBOURS}) WHERE replica IS NOT NULL
+        GROUP BY ALL HAVING count(DISTINCT content) > 1),
+    listed AS MATERIALIZED (  -- as a step of its own: equal contents of all sites, joined first, would be without end
+        SELECT original, replica, content FROM near JOIN held ON rank = replica),
     common AS (
-        SELECT original, replica, count(*) AS equal FROM near
-        JOIN held AS one ON one.rank = replica JOIN held AS other ON other.rank = original AND other.content = one.content
-        WHERE replica IS NOT NULL GROUP BY ALL HAVING equal >= 2)
+        SELECT original, replica, count(*) AS equal FROM listed
+        JOIN held ON held.rank = original AND held.content = listed.content GROUP BY ALL HAVING equal > 1)
     SELECT copy.host AS replica, source.host AS original, equal, equal / source.contents AS share,
         coalesce(copy.home = source.home, false) AS same_home
     FROM common JOIN sites AS copy ON copy.rank = replica JOIN sites AS source ON source.rank = original
+    WHERE same_home OR share >= {min(SHARES.values())}
     ORDER BY copy.rank, source.rank
 """
 )
@@ -101,7 +112,7 @@ class DuplicateHosts:
         ]
 
 
-def duplicate_hosts(job: StoredJob, memory: int = 256_000_000) -> DuplicateHosts:
+def duplicate_hosts(job: StoredJob, memory: int = 1_000_000_000) -> DuplicateHosts:
     """The duplicate hosts of a crawl, by each of the heuristics, in about `memory` bytes and the disk beyond."""
     with tempfile.TemporaryDirectory(prefix="barkspider-duphosts-") as scratch:
         sites = job.query(_COUNT, memory=memory, scratch=scratch)["sites"][0].as_py()
