@@ -16,6 +16,7 @@ import pyarrow as pa
 from barkspider.archive.schemas import SCHEMAS
 from barkspider.archive.tables import open_table
 from barkspider.core.errors import StorageError, UsageError
+from barkspider.core.units import format_size
 from barkspider.storage.env import Env
 
 # What each stored table is called in SQL; two views are made from them.
@@ -78,11 +79,12 @@ _NO_OTHERS: Mapping[str, Callable[[], pa.Table]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What an answer may take: seconds, rows of it, bytes of RAM. 0 means no bound."""
+    """What an answer may take: seconds, rows of it, bytes of RAM, 0 meaning no bound; and a folder for what does not fit there."""
 
     seconds: float = 0.0
     rows: int = 0
     memory: int = 0
+    scratch: str = ""
 
 
 _UNBOUNDED = Bounds()
@@ -107,7 +109,7 @@ def ask(
     while True:
         files, damaged = _files(env, folders), list[str]()
         try:
-            with _connection(files, damaged.append, bounds.memory) as connection:
+            with _connection(files, damaged.append, bounds) as connection:
                 for name, make in others.items():
                     if name in sql.lower():
                         connection.register(name, make())
@@ -117,6 +119,10 @@ def ask(
                 return _answer(connection, sql, parameters, bounds)
         except duckdb.InterruptException as error:
             raise UsageError(f"no answer within {bounds.seconds:g} s; ask for less") from error
+        except duckdb.OutOfMemoryException as error:
+            raise UsageError(
+                f"{format_size(bounds.memory)} of memory are not enough; give more, or ask for less"
+            ) from error
         except duckdb.Error as error:
             if files != _files(env, folders):  # a merge has just taken one away: its rows are in another
                 continue
@@ -162,7 +168,7 @@ def _files(env: Env, folders: Sequence[Path]) -> dict[str, list[list[str]]]:
 
 @contextmanager
 def _connection(
-    files: dict[str, list[list[str]]], damaged: Callable[[str], object], memory: int = 0
+    files: dict[str, list[list[str]]], damaged: Callable[[str], object], bounds: Bounds
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in memory whose views are the tables; locked, so that no query can open anything else.
 
@@ -171,9 +177,10 @@ def _connection(
     with duckdb.connect(":memory:") as connection:
         # Every view looks at the columns of all files, and so does every use of it.
         connection.execute("SET parquet_metadata_cache = true")
-        if memory:
-            connection.execute(f"SET memory_limit = '{memory}B'")
+        if bounds.memory:
+            connection.execute(f"SET memory_limit = '{bounds.memory}B'")
             connection.execute("SET threads = 2")
+            connection.execute("SET preserve_insertion_order = false")
         for name, view in _VIEWS.items():
             schema = SCHEMAS[name] if len(files[name]) == 1 else SCHEMAS[name].append(_PART)
             if not any(files[name]):
@@ -198,7 +205,8 @@ def _connection(
                 connection.execute(f"CREATE VIEW {view} AS {rows}")
         allowed = [path for archives in files.values() for paths in archives for path in paths]
         connection.execute(f"SET allowed_paths = [{', '.join(allowed)}]")
-        for setting in ("temp_directory = ''", "enable_external_access = false", "lock_configuration = true"):
+        scratch = f"temp_directory = {_quoted(bounds.scratch)}"
+        for setting in (scratch, "enable_external_access = false", "lock_configuration = true"):
             connection.execute(f"SET {setting}")
         yield connection
 

@@ -13,6 +13,7 @@ from barkspider.cli.crawl import crawl
 from barkspider.cli.dashboard import dashboard
 from barkspider.cli.demo import demo
 from barkspider.cli.drum import drum_app
+from barkspider.cli.duphosts import duphosts
 from barkspider.cli.exchange import exchange
 from barkspider.cli.export import export
 from barkspider.cli.fetch import fetch
@@ -79,6 +80,7 @@ _GROUPS = {
         export,
         verify,
         rank,
+        duphosts,
     ),
     "To think first": (
         plan,

@@ -120,14 +120,18 @@ class StoredJob:
         """The settings that the crawl was given."""
         return read_settings(self._env, self.path)
 
-    def query(self, sql: str, parameters: Sequence[str] = (), **bounds: float) -> pa.Table:
+    def query(
+        self, sql: str, parameters: Sequence[str] = (), *, scratch: str = "", **bounds: float
+    ) -> pa.Table:
         """The answer to a SELECT over pages, links, domains, robots, errors, listings, batches, duplicates, parallel and
-        history. Each ? stands for one of the `parameters`; `seconds`, `rows` and `memory` bound what it may take (`archive.views.Bounds`).
+        history. Each ? stands for one of the `parameters`; `seconds`, `rows` and `memory` bound what it may take, `scratch` is a folder for what does not fit in memory (`archive.views.Bounds`).
         """
         # Here: a crawl does not wait for DuckDB to load.
         from barkspider.archive.views import Bounds, ask
 
-        limits = Bounds(bounds.get("seconds", 0.0), int(bounds.get("rows", 0)), int(bounds.get("memory", 0)))
+        limits = Bounds(
+            bounds.get("seconds", 0.0), int(bounds.get("rows", 0)), int(bounds.get("memory", 0)), scratch
+        )
         return ask(self._env, self.archives, sql, {"history": self._history}, parameters, limits)
 
     def history(self) -> Samples:
