@@ -14,7 +14,15 @@ from barkspider.core.errors import SettingsError
 from barkspider.core.load import change_settings
 from barkspider.core.settings import Limits, Settings
 from barkspider.engine import Statistics, check_hosts
-from barkspider.parallel.cluster.driver import ClusterCrawl, answer, begin, connect, find, stored_settings
+from barkspider.parallel.cluster.driver import (
+    ClusterCrawl,
+    answer,
+    begin,
+    connect,
+    find,
+    go_on,
+    stored_settings,
+)
 from barkspider.parallel.division import check_share
 from barkspider.storage.store.remote import check_store
 
@@ -43,14 +51,12 @@ def resume_on_cluster(
 ) -> Statistics:
     """Show a crawl that is on a cluster, or start it again there."""
     connect(address)
-    overseer, limits = find(folder), Limits()
+    if options and find(folder) is not None:
+        raise SettingsError(f"{folder} is running: stop it before settings are changed")
+    overseer, limits = go_on(folder), Limits()
     if overseer is None:
         settings = change_settings(stored_settings(folder, store), options)
         overseer, limits = begin(folder, settings, [], resumed=True), settings.limits
-    elif options:
-        raise SettingsError(f"{folder} is running: stop it before settings are changed")
-    else:
-        answer(folder, "go_on")
     return _follow(ClusterCrawl(overseer, _warn, limits), folder, as_json, f"barkspider: {folder}")
 
 

@@ -68,11 +68,17 @@ def stop(
     longest = parse_duration(timeout)
     end = time.monotonic() + longest
     if ray is not None:
-        _ask_cluster(ray, job, "stop")
-        while (found := _ask_cluster(ray, job, "status"))["state"] != "ended":
+        from barkspider.parallel.cluster.driver import NoCrawlError
+
+        found = _ask_cluster(ray, job, "stop")
+        while found["state"] != "ended":
             if time.monotonic() >= end:
                 raise BarkspiderError(f"{job} was told to stop and has not ended after {timeout}")
             time.sleep(_POLL)
+            try:
+                found = _ask_cluster(ray, job, "status")
+            except NoCrawlError:  # whoever shows it has seen its end
+                found = {**found, "state": "ended"}
         _report(job, found, json_)
         return 0
     _ask_running(job, "stop")

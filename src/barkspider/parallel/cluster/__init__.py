@@ -7,5 +7,5 @@
 The `overseer` is the supervisor, in an actor that outlives the driver; `stations` says on which node a part lives. A `station` starts
 the process of its part on its node and carries what that has for others: batches by way of the folder for mail (`mail`), turns at
 servers by a socket (`wire` is the end of the process), which the part whose slot an address has gives out (`desk`). A part works
-only while its `lease` holds. The `driver` is what the command line uses.
+only while its `lease` holds. The `driver` is what the command line uses. All speak to actors by `calls`: none need be there.
 """

@@ -23,7 +23,13 @@ from barkspider.parallel.summing import sum_up
 _CONNECT = 5.0  # seconds for somebody to answer at an address
 _LOOK = 0.5  # seconds between looks at a crawl
 _ANSWER = 30.0  # seconds for an answer
+_BEGIN = 120.0  # seconds for the overseer to be there
+_SILENT = "{} does not answer; try again in a moment, or look at the cluster with `ray status`"
 _NAMESPACE = "barkspider"
+
+
+class NoCrawlError(BarkspiderError):
+    """A crawl is not on the cluster, or not any longer."""
 
 
 def connect(address: str) -> Any:
@@ -60,10 +66,14 @@ def find(job: Path) -> Any | None:
     """The overseer of a job, if it is on the cluster."""
     import ray
 
+    from barkspider.parallel.cluster.calls import UNREACHABLE, SilentError
+
     try:
         return ray.get_actor(_name(job), namespace=_NAMESPACE)
     except ValueError:
         return None
+    except UNREACHABLE as error:
+        raise SilentError(_SILENT.format("the cluster")) from error
 
 
 def begin(job: Path, settings: Settings, seeds: list[str], resumed: bool = False) -> Any:
@@ -71,6 +81,7 @@ def begin(job: Path, settings: Settings, seeds: list[str], resumed: bool = False
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+    from barkspider.parallel.cluster.calls import UNREACHABLE, SilentError, line, wait_for
     from barkspider.parallel.cluster.overseer import Overseer
 
     if not settings.seed:
@@ -82,20 +93,19 @@ def begin(job: Path, settings: Settings, seeds: list[str], resumed: bool = False
         "num_cpus": 0,
         "max_restarts": -1,
         "max_concurrency": 1000,  # of an asynchronous actor: coroutines that wait, not threads
-        # On the head, if that can be: without it there is no cluster.
-        "scheduling_strategy": NodeAffinitySchedulingStrategy(_head(ray.nodes()), soft=True),
     }
     text = dump_settings(settings)
     try:
+        # On the head, if that can be: without it there is no cluster.
+        options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(_head(ray.nodes()), soft=True)
         actor = ray.remote(Overseer).options(**options).remote(str(job.absolute()), text, seeds, resumed)
-        ray.get(actor.run.remote(), timeout=120)
+        wait_for(actor.run.remote, _BEGIN)
     except ValueError as error:
         raise JobError(
             f"{job} is being crawled on this cluster: `barkspider status {job} --ray …`"
         ) from error
-    except ray.exceptions.RayActorError as error:
-        why = str(error).strip().rpartition("\n")[2]
-        raise JobError(f"the crawl could not be started: {why[-300:]}") from error
+    except (SilentError, *UNREACHABLE) as error:
+        raise JobError(f"the crawl could not be started: {line(error)}") from error
     return actor
 
 
@@ -112,18 +122,40 @@ def stored_settings(job: Path, store: str) -> Settings:
 
 def answer(job: Path, command: str, **details: Any) -> dict[str, Any]:
     """What a crawl on the cluster answers; `BarkspiderError` when there is none."""
-    import ray
-
-    overseer = find(job)
-    if overseer is None:
-        raise BarkspiderError(f"no crawl of {job} is on this cluster; there is nothing to {command}")
-    if command == "status":
-        told: dict[str, Any] = ray.get(overseer.poll.remote(), timeout=_ANSWER)
-        return {"state": told["state"], "where": told["where"], **told["statistics"]}
-    found: dict[str, Any] = ray.get(overseer.answer.remote(command, details), timeout=_ANSWER)
+    found = _told(job, command, details)
+    if found is None:
+        raise NoCrawlError(f"no crawl of {job} is on this cluster; there is nothing to {command}")
     if "error" in found:
         raise JobError(f"the crawl of {job} refuses: {found['error']}")
     return found
+
+
+def go_on(job: Path) -> Any | None:
+    """The overseer of a crawl that is on the cluster, after it was told that no pause holds any longer, or that has ended
+    without anybody to see it."""
+    found = _told(job, "go_on", {})
+    if found is not None and "error" in found and not found.get("over"):
+        raise JobError(f"the crawl of {job} refuses: {found['error']}")
+    return find(job) if found is not None else None
+
+
+def _told(job: Path, command: str, details: dict[str, Any]) -> dict[str, Any] | None:
+    """What an overseer answers, None when there is none. One that has just ended has its name for a moment longer."""
+    overseer = find(job)
+    if overseer is None:
+        return None
+    from barkspider.parallel.cluster.calls import GoneError, SilentError, wait_for
+
+    try:
+        if command == "status":
+            told = wait_for(overseer.poll.remote, _ANSWER)
+            return {"state": told["state"], "where": told.get("where", {}), **told.get("statistics", {})}
+        found: dict[str, Any] = wait_for(lambda: overseer.answer.remote(command, details), _ANSWER)
+        return found
+    except GoneError:
+        return None
+    except SilentError as error:
+        raise SilentError(_SILENT.format("whoever oversees the crawl")) from error
 
 
 class ClusterCrawl:
@@ -136,31 +168,35 @@ class ClusterCrawl:
         self._overseer, self._tell, self.limits = overseer, tell, limits
         self._told: dict[str, Any] = {}
         self.fault: BarkspiderError | None = None
+        self._stopping: tuple[str, bool] | None = None  # how it was told to stop
 
     async def run(self) -> Statistics:
         """Look at the crawl until it ends; then its overseer goes."""
         import ray
 
+        from barkspider.parallel.cluster.calls import UNREACHABLE, GoneError, SilentError, answer_of
+
         silent = False
         while not self._told.get("over"):
             try:
-                call = self._overseer.poll.remote()
-                self._told = await asyncio.wait_for(asyncio.wrap_future(call.future()), _ANSWER)
-            except (ray.exceptions.ActorUnavailableError, TimeoutError):
+                self._told = await answer_of(self._overseer.poll.remote, _ANSWER)
+            except GoneError as error:
+                raise BarkspiderError(
+                    "the crawl is gone from the cluster; `resume` goes on with it"
+                ) from error
+            except SilentError:
                 if not silent:
                     self._tell("whoever oversees the crawl does not answer; Ray may be starting it elsewhere")
                 silent = True
                 await asyncio.sleep(_LOOK)
                 continue
-            except ray.exceptions.RayError as error:
-                raise BarkspiderError(
-                    "the crawl is gone from the cluster; `resume` goes on with it"
-                ) from error
             silent = False
             for line in self._told["lines"]:
                 self._tell(line)
+            if self._stopping is not None and self._told["state"] not in ("stopping", "ended"):
+                self._overseer.stop.remote(*self._stopping)  # once more: it was not heard
             await asyncio.sleep(_LOOK)
-        with suppress(ray.exceptions.RayError):
+        with suppress(*UNREACHABLE, ValueError):
             ray.kill(self._overseer)
         if self._told["error"] or self._told["fault"]:
             self.fault = BarkspiderError(self._told["error"] or self._told["fault"])
@@ -170,11 +206,13 @@ class ClusterCrawl:
 
     def stop(self, reason: str = "request") -> None:
         """See `engine.Crawl`."""
-        self._overseer.stop.remote(reason, False)
+        self._stopping = (reason, False)
+        self._overseer.stop.remote(*self._stopping)
 
     def abort(self) -> None:
         """See `engine.Crawl`."""
-        self._overseer.stop.remote("request", True)
+        self._stopping = ("request", True)
+        self._overseer.stop.remote(*self._stopping)
 
     def statistics(self) -> Statistics:
         """What was done so far, as it was told last."""

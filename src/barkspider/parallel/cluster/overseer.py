@@ -7,12 +7,14 @@ another node when its own dies; then it goes on with the stations that there are
 from __future__ import annotations
 
 import asyncio
+import traceback
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import ray
+from ray.exceptions import RayError
 
 from barkspider.core.errors import BarkspiderError, JobError, StorageError
 from barkspider.core.load import dump_settings, parse_settings
@@ -41,12 +43,17 @@ class ClusterSupervisor(Supervisor):
         super().__init__(job, tell, self.parts)
 
     async def _wait_for_parts(self) -> None:
-        for part, station in self._stations.adopt():
+        while True:
+            try:
+                adopted = await asyncio.to_thread(self._stations.adopt)
+                break
+            except RayError:  # the cluster does not answer now
+                await asyncio.sleep(1.0)
+        for part, station in adopted:
             self.parts[part].adopt(station)
         if self._job.resumed and not self._stations.has_store:
             for number, node in (await asyncio.to_thread(self._stations.find)).items():
                 self.parts[number].home = node
-        self._stations.introduce()
 
     def _prepare(self) -> None:
         self._copy_about()
@@ -127,13 +134,17 @@ class Overseer:
             return await supervisor.run()
         except BarkspiderError as error:
             self._error = str(error)
+        except Exception as error:  # whoever looks at the crawl must hear of it
+            traceback.print_exc()
+            self._error = f"whoever oversees the crawl has failed: {error!r}"
         finally:
             if self._job.settings.store.url:
                 with suppress(StorageError):
                     await asyncio.to_thread(copy_about, self._env, self._path, self._job.settings.store.url)
             for handle in self._stations.handles:
                 if handle is not None:
-                    ray.kill(handle)
+                    with suppress(RayError, ValueError):  # it is gone already
+                        ray.kill(handle)
 
     async def renew(self, part: int, number: int) -> bool:
         """Whether a station may go on."""
@@ -161,8 +172,9 @@ class Overseer:
 
     async def answer(self, command: str, details: dict[str, Any]) -> dict[str, Any]:
         """What `engine.control` would answer."""
+        await self.run()  # as in `renew`
         if self._supervisor is None or self._running is None or self._running.done():
-            return {"error": "the crawl has ended"}
+            return {"error": "the crawl has ended", "over": True}
         try:
             answer = self._supervisor.answer(command, details)
             return answer if isinstance(answer, dict) else await answer

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import ray
-from ray.exceptions import RayError
+from ray.exceptions import RayTaskError
 
 from barkspider.core.errors import BarkspiderError, JobError
 from barkspider.core.load import parse_settings
@@ -32,6 +32,7 @@ from barkspider.engine.folder import SETTINGS
 from barkspider.engine.job import Job, read_seeds
 from barkspider.engine.trust import write_settings
 from barkspider.frontier.census import KeySample, committed_census
+from barkspider.parallel.cluster.calls import SilentError, answer_of
 from barkspider.parallel.cluster.desk import Desk, owners
 from barkspider.parallel.cluster.lease import Lease
 from barkspider.parallel.cluster.mail import Letter, Mail
@@ -97,10 +98,12 @@ class Station:
         self._keys = KeyMaker(self._settings.seed)
         self._lease = Lease(self._settings.parallel.lease)
         self._peers: list[Any] = [None] * count
+        self._met = [0] * count  # the numbers of the stations that it was made known to
         self._numbers = [0] * count  # of the stations that may speak to this one
         self._numbers[order.part] = order.number
         self._asked: list[tuple[list[str], list[tuple[str, float]]]] = [([], []) for _ in range(count)]
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_starting = False
         self._writer: asyncio.StreamWriter | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -113,8 +116,20 @@ class Station:
             raise JobError(
                 f"a node has barkspider {version('barkspider')}, another {self._order.version}: install the same on all"
             )
+        self._is_starting = True
+        try:
+            return await self._start(seeds, fresh)
+        finally:
+            self._is_starting = False
+
+    async def _start(self, seeds: Sequence[str], fresh: bool) -> list[str]:
         if not self._tasks:
-            await self._renew()
+            for _ in range(_RENEWALS):
+                await self._renew()
+                if self._lease.holds:
+                    break
+            else:  # it claims nothing: another may have its place
+                raise FencedStationError("a new station got no lease")
             self._do(self._keep_lease(), *(self._carry(to) for to in self._others()))
             self._do(*(self._ask_turns(to) for to in self._others()))
         incarnation = await asyncio.to_thread(self._prepare, seeds, fresh)
@@ -135,6 +150,7 @@ class Station:
                 self._numbers[part] = numbers[part]
                 self._asked[part] = self._asked[part][0], []  # the owner that these were for is gone
             self._peers[part] = peers[part] if numbers[part] >= self._numbers[part] else None
+        self._met = list(numbers)
 
     async def ask(self, command: str, details: dict[str, Any]) -> dict[str, Any]:
         """What the process answers, None if it does not; whether it has ended, and which stations this one knows."""
@@ -142,10 +158,13 @@ class Station:
         with suppress(JobError):
             answer = await asyncio.to_thread(ask, self._folder, command, timeout=5.0, **details)
         code = self._process.poll() if self._process is not None else None
+        if self._process is None and not self._is_starting:
+            code = 1  # whoever had it started is gone, and so is what came of it
         return {
             "answer": answer,
             "code": code,
             "numbers": self._numbers,
+            "met": self._met,
             "pid": self._pid(),
             "node": self._node,
         }
@@ -269,16 +288,20 @@ class Station:
         if peer is None or not self._lease.holds:
             return None
         try:
-            call = getattr(peer, method).remote(self._order.part, self._order.number, *arguments)
-            return await asyncio.wait_for(asyncio.wrap_future(call.future()), _PATIENCE)
-        except (RayError, TimeoutError):
+            return await answer_of(
+                lambda: getattr(peer, method).remote(self._order.part, self._order.number, *arguments),
+                _PATIENCE,
+            )
+        except (SilentError, RayTaskError):  # or it refuses
             return None
 
     async def _renew(self) -> None:
         asked = self._lease.clock()
-        call = self._overseer.renew.remote(self._order.part, self._order.number)
-        with suppress(RayError, TimeoutError):
-            if await asyncio.wait_for(asyncio.wrap_future(call.future()), self._lease.seconds / _RENEWALS):
+        with suppress(SilentError, RayTaskError):
+            if await answer_of(
+                lambda: self._overseer.renew.remote(self._order.part, self._order.number),
+                self._lease.seconds / _RENEWALS,
+            ):
                 self._lease.renew(asked)
                 if self._writer is not None and not self._writer.is_closing():
                     self._writer.write(lease_line(self._lease))

@@ -17,12 +17,14 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from barkspider.core.errors import JobError
 from barkspider.frontier.census import KeySample
+from barkspider.parallel.cluster.calls import SilentError, answer_of, line
 from barkspider.parallel.cluster.lease import Lease
 from barkspider.parallel.cluster.station import Order, Station, roots
 from barkspider.parallel.supervisor import Part
 
 NAMESPACE = "barkspider"
 _PATIENCE = 8.0  # seconds for an answer
+_TRIES = 3  # times that a station is asked for the last words of its part
 _MARGIN = 1.0  # seconds behind a lease until another station is started
 _ARRIVAL = (
     60.0  # seconds for a new station to ask for its first lease: a process starts and loads its modules
@@ -105,11 +107,14 @@ class Stations:
                 continue
         return adopted
 
-    def introduce(self) -> None:
-        """Let all stations know each other."""
-        for handle in self.handles:
-            if handle is not None:
-                handle.meet.remote(self.handles, self.numbers)
+    def introduce(self, part: int, met: Sequence[int]) -> None:
+        """Let a station know the others, unless it told that it has met them: a call may be lost on its way."""
+        there = [
+            number if handle is not None else 0
+            for handle, number in zip(self.handles, self.numbers, strict=True)
+        ]
+        if self.handles[part] is not None and list(met) != there:
+            self.handles[part].meet.remote(self.handles, there)
 
     def heard(self, numbers: Sequence[int]) -> None:
         """A station knows of these."""
@@ -181,17 +186,19 @@ class RemotePart(Part):
         except JobError as error:
             self.lost, self.given_up = str(error), True
             return
+        except RayError:  # the cluster does not answer now: the next look tries again
+            return
         self._code, self._buried, self.changed, self.told = None, False, time.monotonic(), {}
         self._starting = asyncio.create_task(self._begin(self._station))
 
     async def _begin(self, station: Any) -> None:
         try:
-            self._owed = await _answer(station.start.remote(self._seeds(), self._fresh), _LONGEST_START)
+            seeds = self._seeds()
+            self._owed = await answer_of(lambda: station.start.remote(seeds, self._fresh), _LONGEST_START)
             self._first = self._fresh = False
-            self._stations.introduce()
         except RayTaskError as error:  # it could not: the node has other software, or the copy is damaged
-            self.lost, self._code = _line(error), 1
-        except (RayError, TimeoutError):
+            self.lost, self._code = line(error), 1
+        except SilentError:
             if self.lease.until < 0:  # it never had a lease, so there is nothing to wait for
                 self._hired -= _ARRIVAL
             self._judge()
@@ -203,13 +210,17 @@ class RemotePart(Part):
         if self._starting is not None and not self._starting.done():
             self._judge()
             return None
+        station = self._station
         try:
-            told = await _answer(self._station.ask.remote(command, details), _PATIENCE)
-        except (RayError, TimeoutError):
+            told = await answer_of(lambda: station.ask.remote(command, details), _PATIENCE)
+        except (SilentError, RayTaskError):
             self._judge()
+            return None
+        if station is not self._station:  # it was replaced meanwhile
             return None
         self._stations.suspects.discard(self.home)
         self._stations.heard(told["numbers"])
+        self._stations.introduce(self.number, told["met"])
         self._code, self.pid = told["code"], told["pid"]
         self.home = self._stations.nodes[self.number] = told["node"]
         if told["answer"] is not None and self._owed:
@@ -240,9 +251,11 @@ class RemotePart(Part):
     async def last_words(self) -> dict[str, Any]:
         """See `Part`; of one that is gone, what it told last."""
         end: dict[str, Any] = {}
-        if self._station is not None:
-            with suppress(RayError, TimeoutError):
-                end, self._census = await _answer(self._station.ended.remote(), _PATIENCE)
+        for _ in range(_TRIES if self._station is not None else 0):
+            with suppress(SilentError, RayTaskError):
+                end, self._census = await answer_of(self._station.ended.remote, _PATIENCE)
+                break
+            await asyncio.sleep(1.0)
         return end or {name: value for name, value in self.told.items() if name != "others"}
 
     async def census(self) -> Mapping[str, KeySample]:
@@ -254,13 +267,5 @@ def _parts_here(job: str, processes: int) -> list[int]:
     return [part for part in range(processes) if roots(job, part)]
 
 
-async def _answer(call: Any, seconds: float) -> Any:
-    return await asyncio.wait_for(asyncio.wrap_future(call.future()), seconds)
-
-
 def _name(order: Order) -> str:
     return f"{order.job}|{order.part}|{order.number}"
-
-
-def _line(error: RayTaskError) -> str:
-    return " ".join(str(error.cause or error).split())[-300:]
