@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from barkspider.core.load import load_settings
-from barkspider.engine import Job
 from barkspider.lab.synthweb import RunningWeb, WebSpec, read_log, running_web
-from barkspider.storage.calls import Calls
-from barkspider.storage.env import Env
 from tests.cli.program import run
 from tests.cli.test_runs import end, start
 from tests.engine.warcs import archived, check_warcs
@@ -179,68 +173,3 @@ def test_a_folder_that_is_no_job_is_refused(tmp_path: Path, ask: Ask) -> None:
     (tmp_path / "file").touch()
     for name in (".", "none", "file"):
         assert "is not the folder of a crawl" in ask.refused("resume", name)
-
-
-class Killed(BaseException):
-    """The end of a process, as far as its job's folder is concerned."""
-
-
-class Deadly(Calls):
-    """Ends at so many system calls that change the disk."""
-
-    def __init__(self, left: int) -> None:
-        self._left, self._locked = left, list[int]()
-
-    def _count(self) -> None:
-        self._left -= 1
-        if not self._left:
-            for descriptor in self._locked:
-                os.close(descriptor)
-            raise Killed
-
-    def lock(self, descriptor: int) -> None:
-        self._locked.append(descriptor)
-        super().lock(descriptor)
-
-    def open(self, path: Path, flags: int) -> int:
-        self._count()
-        return super().open(path, flags)
-
-    def write(self, descriptor: int, views: Sequence[bytes | memoryview]) -> int:
-        self._count()
-        return super().write(descriptor, views)
-
-    def rename(self, old: Path, new: Path) -> None:
-        self._count()
-        super().rename(old, new)
-
-
-def test_a_job_that_was_killed_while_it_was_made_can_be_begun_or_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    settings = load_settings(options=["memory=64MB", "network.allow=127.0.0.0/8"])
-    url = "http://127.0.0.1:9/"  # out of scope: such a crawl ends at once, without a page
-    crawl = ("crawl", url, "--allow-network", "127.0.0.0/8", "--set", "memory=64MB", "--job")
-    ways = set()
-    for number in itertools.count(1):
-        job = tmp_path / str(number)
-        try:
-            Job.create(job, settings, [url], Env(Deadly(number))).close()
-            break
-        except Killed:
-            way = ("resume",) if (job / "settings.toml").exists() else crawl
-            assert run(monkeypatch, *way, job) == 1, capsys.readouterr().err
-            assert "no page could be fetched (out of scope: port 1)" in capsys.readouterr().err
-            ways.add(way[0])
-    assert ways == {"crawl", "resume"}
-
-
-def test_a_folder_of_ones_own_that_was_refused_is_refused_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "seeds.txt").write_text("mine")
-    crawl = ("crawl", "http://127.0.0.1:9/", "--allow-network", "127.0.0.0/8", "--job", tmp_path)
-    for _ in range(2):
-        assert run(monkeypatch, *crawl) == 2
-        assert "is not empty" in capsys.readouterr().err
-    assert (tmp_path / "seeds.txt").read_text() == "mine"

@@ -260,9 +260,7 @@ def _fork(
         limit = "limits.time=400ms" if at is not None and at[0] == "closing" else "limits.time=0s"
         if (job / "settings.toml").exists():
             statistics = resume(job, [limit])
-        else:
-            for left in job.iterdir() if job.exists() else ():  # it was killed while it was made
-                left.unlink()
+        else:  # not begun, or killed while it was made
             statistics = crawl(served.web.seeds(1), job, load_settings(options=[*options, limit]))
         code = 0 if statistics.stopped_by == "done" else _NOT_DONE
     except BaseException as error:

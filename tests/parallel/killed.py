@@ -148,10 +148,9 @@ def _start(
     served: RunningWeb, job: Path, options: list[str], processes: int, output: Any
 ) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "barkspider.cli"]
-    if (job / "job.toml").exists():
+    if (job / "settings.toml").exists():
         command += ["resume", str(job)]
-    else:
-        assert not job.exists() or not any(job.iterdir()), "it was killed while it was made"
+    else:  # not begun, or killed while it was made
         command += ["crawl", *served.web.seeds(1), "--job", str(job), "--processes", str(processes)]
         command += [word for option in options for word in ("--set", option)]
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)

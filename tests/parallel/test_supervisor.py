@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from barkspider.core.load import load_settings
-from barkspider.engine.job import Job
 from barkspider.parallel import supervisor
-from barkspider.parallel.division import create_parts
+from barkspider.parallel.division import create_job
 from barkspider.parallel.supervisor import Part, Supervisor
 from barkspider.storage.env import Env
 
@@ -85,8 +84,7 @@ def run(fakes: Fakes, folder: Path, monkeypatch: pytest.MonkeyPatch, *options: s
 
     async def crawl() -> Supervisor:
         settings = load_settings(options=["parallel.processes=2", "memory=64MB", "scope.level=web", *options])
-        job = Job.create(folder / "job", settings, ["http://a.example/"], Env())
-        create_parts(job, ["http://a.example/"])
+        job = create_job(folder / "job", settings, ["http://a.example/"], Env())
         found = Supervisor(job)
         try:
             async with asyncio.timeout(60):

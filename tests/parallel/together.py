@@ -10,17 +10,14 @@ from barkspider.core.settings import Settings
 from barkspider.engine import Crawl, Job
 from barkspider.engine.folder import part_folders
 from barkspider.engine.trust import write_settings
-from barkspider.parallel.division import create_parts, share
+from barkspider.parallel.division import create_job, share
 from barkspider.parallel.post import Post
 from barkspider.storage.env import Env
 
 
 def create(path: Path, settings: Settings, seeds: list[str]) -> None:
     """Make a job, of parts if there are to be several."""
-    job = Job.create(path, settings, seeds, Env())
-    if settings.parallel.processes > 1:
-        create_parts(job, seeds)
-    job.close()
+    create_job(path, settings, seeds, Env()).close()
 
 
 async def crawl_together(path: Path) -> None:

@@ -17,13 +17,13 @@ import uvloop
 
 from barkspider.core.load import load_settings
 from barkspider.core.settings import Settings
-from barkspider.engine import Job, Statistics, open_job
+from barkspider.engine import Statistics, open_job
 from barkspider.engine.blocking import crawl
 from barkspider.lab.papers.comparison import Cell, Table
 from barkspider.lab.simulate.parallel import Crawl, Setup, Simulation, choose_seeds
 from barkspider.lab.synthweb import StoredWeb, running_graph
 from barkspider.lab.webgraph import WebGraph, store_web
-from barkspider.parallel.division import create_parts
+from barkspider.parallel.division import create_job
 from barkspider.parallel.frozen import Frozen
 from barkspider.parallel.supervisor import Supervisor
 from barkspider.storage.env import Env
@@ -133,9 +133,8 @@ def _crawl(seeds: list[str], folder: Path, settings: Settings) -> Statistics:
     given = Frozen.read(settings)
 
     async def run() -> Statistics:
-        job = Job.create(folder, settings, seeds, Env())
+        job = create_job(folder, settings, seeds, Env(), given)
         try:
-            create_parts(job, seeds, given)
             return await Supervisor(job).run()
         finally:
             job.close()

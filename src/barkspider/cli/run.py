@@ -55,7 +55,7 @@ def run_crawl(
     go on with, because the web that is crawled ends too."""
 
     if settings.parallel.processes > 1:
-        from barkspider.parallel.division import check_share, create_parts, is_one_domain
+        from barkspider.parallel.division import check_share, create_job, is_one_domain
         from barkspider.parallel.frozen import Frozen
 
         check_share(settings)
@@ -70,10 +70,9 @@ def run_crawl(
         await check_hosts(settings, seeds)
         if settings.store.url:
             check_store(settings.store.url)
-        job = Job.create(folder, settings, seeds, Env())
         if settings.parallel.processes > 1:
-            create_parts(job, seeds, given)
-        return job
+            return create_job(folder, settings, seeds, Env(), given)
+        return Job.create(folder, settings, seeds, Env())
 
     if dashboard:
         from barkspider.cli.dashboard import needed_for_dashboard

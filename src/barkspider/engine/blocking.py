@@ -12,11 +12,14 @@ import uvloop
 
 from barkspider.core.errors import UsageError
 from barkspider.core.settings import Settings
+from barkspider.engine.folder import DIVISION
 from barkspider.engine.job import Job
 from barkspider.engine.loop import Crawl
 from barkspider.engine.preflight import canonical_seeds, check_hosts
 from barkspider.engine.statistics import Statistics
 from barkspider.storage.env import Env
+
+_SEVERAL = "a call crawls in this process alone; for several processes run `barkspider {}`"
 
 
 def crawl(seeds: str | Sequence[str], folder: Path | str, settings: Settings | None = None) -> Statistics:
@@ -26,6 +29,8 @@ def crawl(seeds: str | Sequence[str], folder: Path | str, settings: Settings | N
     refuses. README.md shows a call.
     """
     chosen = settings or Settings()
+    if chosen.parallel.processes > 1:
+        raise UsageError(_SEVERAL.format("crawl --processes"))
     starts = canonical_seeds(chosen, ((seed, "") for seed in ([seeds] if isinstance(seeds, str) else seeds)))
 
     async def run() -> Statistics:
@@ -41,6 +46,9 @@ def resume(folder: Path | str, options: Sequence[str] = (), *, trust_settings: b
     `options` change settings, as `a.b=c`. Settings that another wrote load no code or files, and open no networks, unless
     they are to be trusted. Raises `UsageError` for a folder or setting that cannot be used.
     """
+
+    if (Path(folder) / DIVISION).is_file():
+        raise UsageError(_SEVERAL.format("resume"))
 
     async def run() -> Statistics:
         return await _run(Job.open(Path(folder), Env(), options, trust=trust_settings))

@@ -17,8 +17,8 @@ from pathlib import Path
 from barkspider.archive.committed import committed_files
 from barkspider.core.errors import JobError, StorageError
 from barkspider.core.settings import Settings
-from barkspider.engine.folder import DIVISION, LOG, SETTINGS, is_part, read_division
-from barkspider.engine.job import LOCK, Job
+from barkspider.engine.folder import DIVISION, LOCK, LOG, SETTINGS, is_part, read_division
+from barkspider.engine.job import Job
 from barkspider.storage.env import Env
 from barkspider.storage.store.copies import Copies, FencedError, Index, Source, bring_back, last_copy
 from barkspider.storage.store.manifest import MANIFEST, read_manifest

@@ -12,7 +12,7 @@ from typing import Any
 
 from barkspider.core.errors import JobError
 
-SETTINGS, SOCKET, LOG = "settings.toml", "control.sock", "log.jsonl"
+SETTINGS, SOCKET, LOG, LOCK = "settings.toml", "control.sock", "log.jsonl", "job.lock"
 DIVISION = "job.toml"  # in a job of several processes: how these divide it
 _PART = re.compile(r"part-\d{4}", re.ASCII)
 # The parts of a job that was divided anew, and their mail, lie in a folder of their own; those of before stay where they are.
@@ -28,6 +28,10 @@ def check_job(path: Path, *, part: bool = False) -> None:
     holds are files and folders. A part of a job stands for itself only to whoever says so.
     """
     if not (path / SETTINGS).is_file():
+        if (path / LOCK).is_file() and not (path / LOG).exists():  # its settings come last
+            raise JobError(
+                f"{path} was ended while it was made, and nothing is in it: begin anew with `barkspider crawl` and --job {path}"
+            )
         raise JobError(f"{path} is not the folder of a crawl; name one that `barkspider crawl` made")
     if not part and (whole := whole_of(path)) != path:
         raise JobError(f"{path} is one part of a crawl; name {whole}, which is all of it")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -13,19 +14,21 @@ from barkspider.core.errors import JobError, StorageError
 from barkspider.core.load import replace
 from barkspider.core.settings import Settings
 from barkspider.engine.checkpoint import check_format
-from barkspider.engine.folder import DIVISION, LOG, SETTINGS, check_job, is_part, read_division
+from barkspider.engine.folder import DIVISION, LOCK, LOG, SETTINGS, check_job, is_part, read_division
 from barkspider.engine.preflight import check_settings
 from barkspider.engine.trust import take_settings, write_settings
 from barkspider.storage.calls import FolderLock
 from barkspider.storage.env import Env
 from barkspider.url import split
 
-LOCK, SEEDS = "job.lock", "seeds.txt"
-_UNFINISHED = {
-    SEEDS,
-    f"{SEEDS}.new",
-    f"{SETTINGS}.new",
-}  # beside a lock: a job that was killed while it was made
+SEEDS = "seeds.txt"
+# What there may be, beside the lock, of a job that was killed while it was made: nothing that anybody fetched.
+_UNFINISHED = re.compile(
+    r"(part-\d{4}/)?(settings\.toml|seeds\.txt|job\.toml)(\.new)?"
+    r"|part-\d{4}(/(archive|log\.jsonl|frozen\.snapshot))?"
+    r"|mail(/\d{4})?",
+    re.ASCII,
+)
 
 
 class Job:
@@ -58,10 +61,18 @@ class Job:
             env.make_folder(self.archive)  # a job may have been killed before it had one
 
     @classmethod
-    def create(cls, path: Path, settings: Settings, seeds: Sequence[str], env: Env) -> Job:
+    def create(
+        cls,
+        path: Path,
+        settings: Settings,
+        seeds: Sequence[str],
+        env: Env,
+        divide: Callable[[Settings], None] | None = None,
+    ) -> Job:
         """Make a new job; a folder that holds anything is refused, and so is one in use. Settings are checked before.
 
-        What a kill left of a job that was being made is no more than nothing: its settings come last.
+        `divide` makes the parts of one that has several. What a kill left of a job that was being made is no more than
+        nothing: its settings come last.
         """
         check_settings(settings)
         if path.exists() and not path.is_dir():
@@ -69,8 +80,8 @@ class Job:
         env.make_folder(path)
         begun = LOCK in env.list(path)
         lock = _locked(path, env)
-        others = {*env.list(path)} - {LOCK}
-        if others - (_UNFINISHED if begun else set()):
+        others = [name for name in env.list(path) if name != LOCK]
+        if others and not (begun and SETTINGS not in others and _is_unfinished(path)):
             if not begun:  # or it would look as if a job had been begun here
                 env.remove(path / LOCK)
             lock.release()
@@ -79,9 +90,13 @@ class Job:
                     f"{path} holds a crawl already; go on with `barkspider resume {path}`, or choose another --job"
                 )
             raise JobError(f"{path} is not empty; choose another folder with --job")
+        for name in others:
+            env.remove_tree(path / name)
         if not settings.seed:  # a random one, so that no page can aim at collisions of keys
             settings = replace(settings, {"seed": secrets.randbits(62) + 1})
         env.write_whole(path / SEEDS, _lines(seeds))
+        if divide is not None:
+            divide(settings)
         write_settings(env, path, settings)
         return cls(path, settings, env, lock)
 
@@ -172,6 +187,14 @@ def _locked(path: Path, env: Env, *, make: bool = True) -> FolderLock:
     if lock is None:
         raise JobError(f"{path} is in use by another barkspider; wait for it, or choose another --job")
     return lock
+
+
+def _is_unfinished(path: Path) -> bool:
+    """Whether a folder holds nothing but what is made before the settings of a job are."""
+    return all(
+        entry.name == LOCK or (_UNFINISHED.fullmatch(str(entry.relative_to(path))) and not entry.is_symlink())
+        for entry in path.rglob("*")
+    )
 
 
 def _lines(seeds: Sequence[str]) -> bytes:

@@ -35,16 +35,21 @@ _DIVISION = ("partition", "mode", "processes")
 _NOTHING = Frozen()
 
 
-def create_parts(job: Job, seeds: Sequence[str], given: Frozen = _NOTHING) -> None:
-    """Make the parts of a new job; it is a job of parts when the last file, job.toml, is there."""
-    env, settings = job.env, job.settings
-    replicas = given.rows(settings, seeds)
-    for part, folder in enumerate(folders(job.path, settings.parallel.processes)):
-        Job.create(folder, share(settings, part), seeds, env).close()
-        if given != _NOTHING:
-            freeze(env, folder, replicas, given.weights)
-        env.make_folder(inbox(folder, part))
-    write_division(env, job.path, settings)
+def create_job(
+    path: Path, settings: Settings, seeds: Sequence[str], env: Env, given: Frozen = _NOTHING
+) -> Job:
+    """Make a new job, of parts if there are to be several; these come before the settings of the whole, which make it one."""
+
+    def divide(settings: Settings) -> None:
+        replicas = given.rows(settings, seeds)
+        for part, folder in enumerate(folders(path, settings.parallel.processes)):
+            Job.create(folder, share(settings, part), seeds, env).close()
+            if given != _NOTHING:
+                freeze(env, folder, replicas, given.weights)
+            env.make_folder(inbox(folder, part))
+        write_division(env, path, settings)
+
+    return Job.create(path, settings, seeds, env, divide if settings.parallel.processes > 1 else None)
 
 
 def write_division(

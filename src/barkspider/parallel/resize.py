@@ -20,8 +20,8 @@ from barkspider.core.load import replace
 from barkspider.core.settings import Settings
 from barkspider.engine.checkpoint import Checkpoint
 from barkspider.engine.dividing import Counted, NewPart, completed
-from barkspider.engine.folder import DIVISION, archive_folders, part_folders, parts_in, read_division
-from barkspider.engine.job import LOCK, Job
+from barkspider.engine.folder import DIVISION, LOCK, archive_folders, part_folders, parts_in, read_division
+from barkspider.engine.job import Job
 from barkspider.engine.recrawl import LAST, read_last
 from barkspider.engine.trust import write_settings
 from barkspider.frontier.dividing import Dividing

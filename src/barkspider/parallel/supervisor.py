@@ -21,8 +21,8 @@ from barkspider.core.errors import BarkspiderError, JobError
 from barkspider.core.settings import Limits
 from barkspider.engine.control import Control, ask
 from barkspider.engine.copying import copy_about
-from barkspider.engine.folder import events, part_folders
-from barkspider.engine.job import LOCK, Job
+from barkspider.engine.folder import LOCK, events, part_folders
+from barkspider.engine.job import Job
 from barkspider.engine.preflight import canonical_seeds
 from barkspider.engine.statistics import Statistics
 from barkspider.engine.steering import block_domain, change_limits

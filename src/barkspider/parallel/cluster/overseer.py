@@ -20,8 +20,8 @@ from barkspider.core.errors import BarkspiderError, JobError, StorageError
 from barkspider.core.load import dump_settings, parse_settings
 from barkspider.core.settings import Settings
 from barkspider.engine.copying import copy_about, read_about
-from barkspider.engine.folder import SETTINGS
-from barkspider.engine.job import LOCK, SEEDS, Job
+from barkspider.engine.folder import LOCK, SETTINGS
+from barkspider.engine.job import SEEDS, Job
 from barkspider.engine.trust import write_settings
 from barkspider.parallel.cluster.station import Order
 from barkspider.parallel.cluster.stations import RemotePart, Stations
