@@ -24,6 +24,7 @@ from tests.hostile.attacks.table import ATTACKS
 from tests.hostile.server import hostile_server
 
 from barkspider.engine import ask
+from barkspider.engine.folder import events
 
 _OPTIONS = (
     *("politeness.host_delay=200ms", "politeness.server_delay=100ms", "politeness.slow_factor=0"),
@@ -34,7 +35,7 @@ _PATIENCE = 60.0  # seconds for that
 _AT_ONCE = 2_000  # seeds in one message
 
 
-def measure(attack: Attack, seconds: float) -> dict[str, float]:
+def measure(attack: Attack, seconds: float) -> dict[str, Any]:
     """Requests a second that the honest hosts get during an attack, and what it does to the crawler."""
     cores = sorted(os.sched_getaffinity(0))
     with (
@@ -56,12 +57,14 @@ def measure(attack: Attack, seconds: float) -> dict[str, float]:
             requests, took = sum(_asked(good_hosts, "count")) - before, time.monotonic() - began
             disk = sum(file.stat().st_size for file in job.rglob("*") if file.is_file())
             found = _asked(crawl, "stop")
+            held_by = [event["where"] for event in events(job) if event["event"] == "loop_held"]
     return {
         "good_per_second": round(requests / took, 2),
         "cpu_share": round(found["cpu_seconds"] / found["seconds"], 2),
         "peak_rss_mib": round(found["peak_rss"] / 2**20, 1),
         "disk_mib": round(disk / 2**20, 1),
         "loop_held": found["gauges"].get("loop_held", 0),
+        "held_by": held_by[-1] if held_by else "",
     }
 
 

@@ -140,3 +140,40 @@ def test_no_bytes_raise(body: bytes, media_type: str) -> None:
     for text in (body, b"<urlset>" + body, b"<rss><channel><item>" + body):
         found = read_listing(media_type, text, 100)
         assert found is None or len(found.pages) <= 100
+
+
+ENTRY = b"<url><loc>http://a.example/1</loc></url>"
+
+
+@pytest.mark.parametrize(
+    ("rest", "damage"),
+    [
+        (b"<a/>" * 100_000, "too many small elements"),
+        (b"".join(b"<a%s/>" % b"".join(b" b%d=''" % n for n in range(1000)) for _ in range(50)), "too many small elements"),
+        (b"<!--" + b"x" * 1_000_000 + b"-->", "no end"),
+        (b"<a b='" + b"x" * 1_000_000 + b"'/>", "no end"),
+        (b"<?a " + b"x" * 1_000_000 + b"?>", "no end"),
+    ],
+)  # fmt: skip
+def test_what_makes_much_work_of_few_bytes_ends_the_reading(rest: bytes, damage: str) -> None:
+    found = read(b"<urlset>" + ENTRY + rest + ENTRY + b"</urlset>", most=2_000_000)
+    assert found.pages == [Listed("http://a.example/1")]
+    assert found.cut
+    assert damage in found.damage
+
+
+def test_long_texts_and_many_entries_are_read() -> None:
+    text = (
+        b"<item><description><![CDATA["
+        + b"x" * 1_000_000
+        + b"]]></description><link>http://a.example/1</link></item>"
+    )
+    assert len(read(b"<rss><channel>" + text + b"</channel></rss>", most=2_000_000).pages) == 1
+    entry = b"<url><loc>/%d</loc><lastmod>2024</lastmod><priority>1</priority></url>"
+    many = read(b"<urlset>" + b"".join(entry % n for n in range(MOST - 1)) + b"</urlset>", most=8_000_000)
+    assert (len(many.pages), many.cut) == (MOST - 1, False)
+
+
+def test_of_a_text_no_more_lines_are_taken_than_count() -> None:
+    found = read(b"http://a/\n" * 3 * MOST, "text/plain", 8_000_000)
+    assert (len(found.pages), found.cut, found.pages[-1].url) == (MOST, True, "http://a/")

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from barkspider.core.batch import NO_URLS
 from barkspider.core.errors import BarkspiderError
 from barkspider.core.load import load_settings
 from barkspider.core.settings import Settings
@@ -26,6 +27,8 @@ from tests.cli.program import run
 from tests.parallel.together import create
 
 ONE = "http://one.example/"
+HEAD = {"scope": [], "cookies": []}  # of a batch of nothing
+ARRAYS = {"links": NO_URLS.encode(), "counts": b"", "edges": b"", "trails": b"", "news": b""}
 
 
 class Machine:
@@ -43,7 +46,10 @@ class Machine:
         folder = self.job / f"part-{self.part:04d}" / NAME
         folder.mkdir(exist_ok=True)
         write_snapshot(
-            Env(), folder / batch_name(self.other, number), {"scope": [f"http://{number}.example/"]}, {}
+            Env(),
+            folder / batch_name(self.other, number),
+            HEAD | {"scope": [f"http://{number}.example/"]},
+            ARRAYS,
         )
         self.post.deliver([(self.other, number)])
 

@@ -168,3 +168,20 @@ def test_a_job_that_is_held_and_a_partition_without_slots_are_refused(job: Path,
     assert "divided by address" in program("resize", str(job), "--processes", "3", code=2)
     assert len(part_folders(job)) == 2
     assert Counter(path.parent.name for path in archive_folders(job)[1:]) == {"generation-0001": 2}
+
+
+def test_settings_of_a_part_load_no_code(
+    job: Path, program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the whole are looked at; whoever made the job may have given a part others."""
+    program("resize", str(job), "--processes", "2")
+    (tmp_path / "foreign_judge.py").write_text("raise SystemExit('it was loaded')")
+    monkeypatch.syspath_prepend(tmp_path)
+    for folder in part_folders(job):
+        file = folder / "settings.toml"
+        text = file.read_text().replace('classifier = ""', 'classifier = "foreign_judge:judge"')
+        file.write_text(text.replace('function = "irlbot"', 'function = "foreign_judge:budget"'))
+        assert "foreign_judge:judge" in file.read_text()
+        assert "foreign_judge:budget" in file.read_text()
+    program("resize", str(job), "--processes", "1")
+    assert not any("foreign_judge" in file.read_text() for file in job.rglob("settings.toml"))

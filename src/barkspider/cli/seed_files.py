@@ -10,9 +10,10 @@ import json
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import IO, Any, TypeAlias
 
 from barkspider.core.errors import BarkspiderError, StorageError, UsageError
 
@@ -20,7 +21,9 @@ Seeds: TypeAlias = Iterator[tuple[str, str]]
 
 STDIN = Path("-")
 _COMMENT = re.compile(r"(?:^|\s)#.*")  # a # within a URL begins a fragment
-_DOMAIN = re.compile(r"(?!.*://)[^\s/:?#@]+(?:\.[^\s/:?#@]+)+\.?")
+_DOMAIN = re.compile(r"(?!.*://)[^\s/:?#@.]++(?:\.[^\s/:?#@.]++)++\.?")
+_LONGEST_LINE = 1 << 24  # bytes; a file with other line ends is one line, and a packed one may be gigabytes
+_ROWS = 1024  # of a table at a time: each may be as long as its maker wants
 _URL_COLUMNS = ("url", "url_host_name", "host", "domain")  # of a table, the first that it has
 
 
@@ -59,8 +62,10 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
         yield from _decoded(opened)
 
 
-def _decoded(file: Iterable[bytes] | BinaryIO) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(file, start=1):
+def _decoded(file: IO[bytes] | gzip.GzipFile) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), start=1):
+        if len(line) == _LONGEST_LINE:
+            raise EOFError(f"line {number} has no end")
         data = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
         # What is not UTF-8 is no URL, and concerns this line alone. A file may have the line ends of another system.
         for part in data.splitlines():
@@ -98,13 +103,13 @@ def _read_index(file: Path) -> Seeds:
     """The URLs of an index of an archive (CDXJ)."""
     for number, line in _lines(file):
         text = line[line.find("{") :] if "{" in line else ""
-        try:
+        url: Any = None
+        with suppress(ValueError, KeyError, TypeError, RecursionError):
             url = json.loads(text)["url"]
-        except (ValueError, KeyError, TypeError, RecursionError):
-            url = line
+        url = url if isinstance(url, str) else line
         # Lines that begin like this say something of the index; files of rules are no pages.
-        if not line.startswith("!") and not str(url).endswith("/robots.txt"):
-            yield str(url), f"{file_name(file)}:{number}: "
+        if not line.startswith("!") and not url.endswith("/robots.txt"):
+            yield url, f"{file_name(file)}:{number}: "
 
 
 def _read_archive(file: Path) -> Seeds:
@@ -128,14 +133,26 @@ def _read_table(file: Path) -> Seeds:
         column = next((name for name in _URL_COLUMNS if name in table.schema_arrow.names), "")
         if not column:
             raise UsageError(f"{file} has no column of URLs; name one of its columns {_URL_COLUMNS[0]}")
+        if not _is_text(table.schema_arrow.types[table.schema_arrow.names.index(column)]):
+            raise UsageError(
+                f"the column {column} of {file} has no texts; name one of URLs {_URL_COLUMNS[0]}"
+            )
         row = 0
-        for batch in table.iter_batches(columns=[column]):
+        for batch in table.iter_batches(_ROWS, columns=[column]):
             for value in batch.column(0).to_pylist():
                 row += 1
                 if value is not None:
-                    yield as_url(str(value)), f"{file_name(file)}, row {row}: "
-    except pa.ArrowException as error:
+                    text = value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
+                    yield as_url(text), f"{file_name(file)}, row {row}: "
+    except (pa.ArrowException, ValueError) as error:  # the second: texts that are not UTF-8
         raise UsageError(f"cannot read seeds file {file}: it is no Parquet file ({error})") from error
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return any(is_kind(kind) for is_kind in (types.is_string, types.is_large_string, types.is_binary))
 
 
 def _read_job(folder: Path) -> Seeds:

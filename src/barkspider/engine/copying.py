@@ -157,6 +157,9 @@ def restore_job(env: Env, url: str, job: Path, tell: Callable[[str], None] = lam
     names = sorted({path.partition("/")[0] for path in remote.walk("") if "/indexes/" in path})
     if not names:
         raise JobError(f"{url} holds no copy of a crawl")
+    for name in names:
+        if name not in (WHOLE, JOB) and not is_part(Path(name)):
+            raise JobError(f"{url} has copies of {name[:100]!r}, which is no part of a crawl: remove them")
     count = 0
     # What is about the whole comes last: without it the folder is not taken for a job.
     for name in sorted(names, key=lambda name: name == JOB):

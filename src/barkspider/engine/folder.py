@@ -35,7 +35,12 @@ def check_job(path: Path, *, part: bool = False) -> None:
         raise JobError(f"{path} is not the folder of a crawl; name one that `barkspider crawl` made")
     if not part and (whole := whole_of(path)) != path:
         raise JobError(f"{path} is one part of a crawl; name {whole}, which is all of it")
+    check_contents(path)
     _check_parts(path)
+
+
+def check_contents(path: Path) -> None:
+    """Raise `JobError` where anything in a folder that others may have made is neither a file nor a folder of files."""
     folders = [str(path)]
     while folders:
         try:
@@ -54,17 +59,18 @@ def check_job(path: Path, *, part: bool = False) -> None:
 def read_division(job: Path) -> dict[str, Any]:
     """What job.toml says; `JobError` when that is no answer."""
     try:
-        about = tomllib.loads((job / DIVISION).read_text("utf-8"))
-        if not isinstance(about["processes"], int):
-            raise ValueError("processes is no number")
-        if not isinstance(about.get("generation", 0), int):
+        with (job / DIVISION).open("rb") as file:
+            about = tomllib.loads(file.read(_LINE).decode())
+        if type(about["processes"]) is not int or about["processes"] < 1:
+            raise ValueError("processes is no number of them")
+        if type(generation := about.get("generation", 0)) is not int or generation < 0:
             raise ValueError("generation is no number")
         for earlier in about.get("earlier", []):
             if not all(
                 place == "." or is_generation(place) or is_part(Path(place)) for place in earlier.split("/")
             ):
                 raise ValueError(f"{earlier!r} is no folder of a part")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise JobError(f"{job / DIVISION} is damaged ({error}): put back the one that was there") from error
     return about
 

@@ -45,6 +45,7 @@ from barkspider.url.partition import KeyColumn, by_hash
 NAME, MAIL = "exchange", "mail"
 _OPEN = "open-"  # the file of what is in no batch yet
 _LARGE = 4_000_000  # bytes of links to one process: a batch is due, however few pages they are of
+_LARGEST = 1 << 28  # bytes of a batch: far more than that makes
 _CARRIED = 1_000  # redirects on their way through other processes whose cookies are remembered
 _NO_EDGES = np.empty(0, np.uint64), np.empty(0, np.uint64)
 _TOTALS = ("batches", "sent", "sent_bytes", "received", "dropped", "saved")
@@ -444,6 +445,24 @@ def read_batch(
     head, arrays = read_snapshot(env, path)
     trails = dict(Trails.pairs(np.frombuffer(arrays["trails"], np.uint64)))
     return head["scope"], UrlBatch.decode(arrays["links"]), edges_of(arrays["edges"]), trails
+
+
+def check_batch(env: Env, path: Path) -> None:
+    """Raise `StorageError` for what is no batch, though its checksum may be right: it may come from anybody."""
+    if env.size(path) > _LARGEST:
+        raise StorageError(f"{path} is larger than any batch")
+    head, arrays = read_snapshot(env, path)
+    try:
+        links, _ = UrlBatch.decode(arrays["links"]), edges_of(arrays["edges"])
+        if len(np.frombuffer(arrays["counts"], np.uint32)) != len(links):
+            raise ValueError("a count for each link")
+        for _ in Trails.pairs(np.frombuffer(arrays["trails"], np.uint64)):
+            pass
+        Standing.read(arrays), cookies_in(head), arrays["news"]
+        if not all(isinstance(url, str) for url in head["scope"]):
+            raise TypeError("URLs of the scope")
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise StorageError(f"{path} is no batch: {error!r}") from error
 
 
 def scope_of(env: Env, path: Path) -> list[str]:

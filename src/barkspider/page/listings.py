@@ -2,7 +2,8 @@
 
 Read by the standard library's expat, as a stream of events: in linear time, without a tree, and without anything that a
 document type declares (a document with an internal subset, in which entities are declared, is read up to there). Whatever
-breaks the rules of XML ends the reading; what came before it counts. At most 50,000 entries of a list are taken.
+breaks the rules of XML ends the reading; what came before it counts. At most 50,000 entries of a list are taken. What makes
+much work of few bytes ends it too: more elements and attributes than bytes are worth, and tags or comments without end.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ _HEAD = 4096  # bytes in which the root of a list is looked for
 _PIECE = (
     1 << 16
 )  # bytes given to the parser at a time, so that a list that is long enough is not read to its end
+_WORTH = 16  # bytes for each element and attribute; real lists have 25 and more
+_FREE = 1000  # of these in any list
+_LONGEST_TOKEN = 1 << 17  # bytes of a tag or a comment: expat begins anew with it at each piece
 _BLANKS = {ord(sign): None for sign in "\t\n\r"}  # what no URL keeps
 _ROOT = re.compile(
     rb"\s*+(?:\xef\xbb\xbf)?(?:<\?[^>]*+>|<!--.*?-->|<!DOCTYPE[^>\[]*+(?:\[.*?\]\s*+)?>|\s++)*+<(?:\w++:)?(urlset|sitemapindex|rss|feed|RDF)[\s>]",
@@ -124,7 +128,9 @@ def _read_lines(body: bytes, cut: bool) -> Listing | None:
     whole = body[: body.rindex(b"\n") + 1] if cut and b"\n" in body else body
     if not _LINES.fullmatch(whole):
         return None
-    urls = whole.decode("utf-8-sig", "replace").split()
+    urls = whole.decode("utf-8-sig", "replace").split(
+        None, MOST
+    )  # behind those that are taken, the rest as it is
     return Listing([Listed(url) for url in urls[:MOST]], [], [], True, cut or len(urls) > MOST)
 
 
@@ -153,8 +159,10 @@ class _Reader:
         self._within: list[str] = []  # names of the elements that are open, without prefixes
         self._entry: dict[str, str] = {}
         self._field, self._text = "", list[str]()
+        self._left = 0  # elements and attributes that may come yet
 
     def read(self, body: bytes) -> None:
+        self._left = _FREE + len(body) // _WORTH
         parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._declare
@@ -164,6 +172,9 @@ class _Reader:
         try:
             for start in range(0, len(body), _PIECE):
                 parser.Parse(body[start : start + _PIECE], False)
+                if start + _PIECE - parser.CurrentByteIndex > _LONGEST_TOKEN:
+                    self.damage = "a tag or a comment in it has no end"
+                    raise _Stop
             parser.Parse(b"", True)
         except _Stop:
             self.cut = True
@@ -176,6 +187,10 @@ class _Reader:
             raise _Stop
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self._left -= 1 + len(attributes)
+        if self._left < 0:
+            self.damage = "it is made of too many small elements"
+            raise _Stop
         name = name.rpartition(":")[2]
         parent = self._within[-1] if self._within else ""
         self._within.append(name)

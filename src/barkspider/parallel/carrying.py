@@ -19,13 +19,13 @@ import tomli_w
 
 from barkspider.core.errors import JobError, StorageError, UsageError
 from barkspider.core.settings import Settings
-from barkspider.engine.folder import DIVISION, parts_in, read_division
-from barkspider.frontier.exchange import MAIL
+from barkspider.engine.folder import DIVISION, check_contents, parts_in, read_division
+from barkspider.frontier.exchange import MAIL, check_batch
 from barkspider.parallel.division import here
-from barkspider.parallel.post import ACKNOWLEDGED, BATCH
+from barkspider.parallel.post import ACKNOWLEDGED, BATCH, read_ranks
 from barkspider.storage.env import Env
-from barkspider.storage.store.snapshot import read_snapshot
 
+_LONGEST = 1 << 16  # bytes of what is acknowledged: a number for each of 4,096 parts
 _RANKS = re.compile(r"ranks-(\d{4})\.snapshot", re.ASCII)
 
 
@@ -55,6 +55,8 @@ class Carrier:
                 "--set parallel.here=0,1"
             )
         self._mail = parts_in(job, self._about) / MAIL
+        if folder.is_dir():  # whoever filled it may have put links there, to other folders of ours
+            check_contents(folder)
 
     def to(self) -> Carried:
         """Copy what is for parts elsewhere, and what the parts here have safe, into the folder."""
@@ -114,7 +116,7 @@ class Carrier:
         if new.name in self._env.list(new.parent):
             return
         try:
-            read_snapshot(self._env, old)
+            check_batch(self._env, old)
         except StorageError as error:
             raise StorageError(
                 f"{error}; the part that it comes from has it still: carry it once more"
@@ -130,6 +132,7 @@ class Carrier:
         for name in self._env.list(old):
             match = _RANKS.fullmatch(name)
             if match and int(match[1]) in parts:
+                read_ranks(self._env, old / name)
                 self._env.write_whole(new / name, self._env.read(old / name))
 
     def _acknowledged(self, mail: Path, part: int) -> list[int]:
@@ -139,10 +142,10 @@ class Carrier:
         if ACKNOWLEDGED not in self._env.list(path.parent):
             return [0] * count
         try:
-            known = json.loads(self._env.read(path))
+            known = json.loads(self._env.read(path, 0, _LONGEST))
             if len(known) != count or not all(type(number) is int and number >= 0 for number in known):
                 raise ValueError("numbers of batches, one for each part")
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise StorageError(f"{path} is damaged: it should have {error}; carry it once more") from error
         return list(known)
 

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
+from barkspider.core.errors import StorageError
 from barkspider.core.events import Received
 from barkspider.core.settings import Settings
 from barkspider.frontier.budget.budgets import Distribution
@@ -57,6 +58,18 @@ def turn_lease(settings: Settings) -> float:
 def ranks_name(part: int) -> str:
     """The file in which a part publishes how many of its domains have which in-degree."""
     return f"ranks-{part:04d}.snapshot"
+
+
+def read_ranks(env: Env, path: Path) -> Distribution:
+    """What a part has published; `StorageError` for anything else."""
+    _, arrays = read_snapshot(env, path)
+    try:
+        degrees, counts = (np.frombuffer(arrays[name], np.int64) for name in ("degrees", "counts"))
+    except (LookupError, ValueError) as error:
+        raise StorageError(f"{path} is damaged: {error!r}") from error
+    if len(degrees) != len(counts) or (len(counts) and min(degrees.min(), counts.min()) < 0):
+        raise StorageError(f"{path} is damaged: it should have a number for each in-degree")
+    return Distribution(degrees, counts)
 
 
 class Post:
@@ -126,8 +139,7 @@ class Post:
             path = self._ranks(part)
             if part == self._part or path.name not in there:
                 continue
-            _, arrays = read_snapshot(self._env, path)
-            told = Distribution(*(np.frombuffer(arrays[name], np.int64) for name in ("degrees", "counts")))
+            told = read_ranks(self._env, path)
             found = checksum_of(self._env, path)
             news = news or self._heard.get(part) != found
             self._heard[part] = found

@@ -114,7 +114,11 @@ async def _build(
             env.make_folder(inbox(folder, part))
         dividing, counted = Dividing([each.frontier for each in new], tell_of), Counted()
         posts = []
-        for folder in old:
+        for part, folder in enumerate(old):
+            if (
+                folder != job.path
+            ):  # its own may be of another's making; those of the whole have been looked at
+                write_settings(env, folder, share(job.settings, part))
             own = job if folder == job.path else Job.open(folder, env, trust=True, part=True)
             try:
                 async with completed(own) as parts:

@@ -45,6 +45,17 @@ def _pages(body: bytes) -> Serve:
     return serve
 
 
+def _sitemaps(body: bytes) -> Serve:
+    """A site whose every page is a sitemap of further ones, and then this."""
+    start = b"<urlset>" + b"".join(b"<url><loc>/%d</loc></url>" % number for number in range(_LINKS))
+    answer = _packed(start + body, "application/xml")
+
+    async def serve(line: Line, request: Request) -> None:
+        await line.send(ok(b"", kind="text/plain") if request.target == "/robots.txt" else answer)
+
+    return serve
+
+
 _RELATIVE = b"".join(b"<a href=%d>" % number for number in range(10_000))
 
 
@@ -88,5 +99,7 @@ LOADS = [
         _robots(ok(_TWICE_PACKED, kind="text/plain", headers="Content-Encoding: zstd, zstd\r\n")),
     ),
     _sites("long base", _long_base),
+    _sites("elements of four bytes", _sitemaps(b"<a/>" * 1_990_000)),
+    _sites("a comment without end", _sitemaps(b"<!--" + b"-" * 7_900_000)),
     Attack("many addresses", _many_addresses, few=10, many=500),
 ]

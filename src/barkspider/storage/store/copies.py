@@ -94,8 +94,11 @@ class Index:
             found = cls(str(body["incarnation"]), int(body["serial"]), files, packs)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise StorageError(f"{name} is damaged: {error}") from error
-        if not all(map(is_safe_name, files)):
+        pieces = [piece for each in files.values() for piece in each]
+        if not all(map(is_safe_name, (*files, *{piece.object for piece in pieces}))):
             raise StorageError(f"{name} names a file that is not in its folder")
+        if any(piece.offset < 0 or piece.length < 0 for piece in pieces):
+            raise StorageError(f"{name} is damaged: a piece begins or ends before its object")
         return found
 
     @property
@@ -140,6 +143,8 @@ class Copies:
         """Take over: nobody who came before can make a copy that counts from now on."""
         # Two who claim at the same moment get the same number, and the token decides.
         highest = max(remote.names(f"{name}/claims"), default="0-")
+        if not highest.partition("-")[0].isdecimal():
+            raise StorageError(f"{name}/claims/{highest} in the store is no claim: remove it")
         mine = f"{int(highest.partition('-')[0]) + 1:08d}-{secrets.token_hex(8)}"
         remote.put(f"{name}/claims/{mine}", [b""])
         copies = cls(remote, name, mine)
@@ -272,6 +277,8 @@ def bring_back(remote: Remote, index: Index, env: Env, folder: Path, last: Itera
                 digest, end = xxhash.xxh3_64(), piece.offset + piece.length
                 for place in range(piece.offset, end, _LARGE):
                     data = remote.get(piece.object, place, min(_LARGE, end - place))
+                    if len(data) < min(_LARGE, end - place):
+                        break  # it is shorter than it should be: so is what was forged to be endless
                     digest.update(data)
                     written.write(data)
                 if digest.hexdigest() != piece.digest:

@@ -89,8 +89,15 @@ class _Folder(Remote):
         super().__init__(url)
         self._env, self._root = Env(), root
 
-    def put(self, name: str, pieces: Iterable[bytes]) -> None:
+    def _at(self, name: str) -> Path:
+        """Where an object lies; nothing outside of the store is reached, whoever made it and put links there."""
         path = self._root / name
+        if not path.resolve().is_relative_to(self._root.resolve()):
+            raise StorageError(f"{name} in the store {self._root} leads out of it")
+        return path
+
+    def put(self, name: str, pieces: Iterable[bytes]) -> None:
+        path = self._at(name)
         self._env.make_folder(path.parent)
         # Somebody who was taken for dead may write the same name: each has a file of its own until it is whole.
         fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
@@ -106,7 +113,7 @@ class _Folder(Remote):
             raise
 
     def get(self, name: str, offset: int = 0, length: int | None = None) -> bytes:
-        with self._env.open(self._root / name) as file:
+        with self._env.open(self._at(name)) as file:
             return file.pread(offset, file.size if length is None else length)
 
     def names(self, folder: str) -> list[str]:
@@ -120,14 +127,15 @@ class _Folder(Remote):
 
     def _walk(self, folder: Path) -> Iterator[str]:
         for name in self._env.list(self._root / folder):
-            if (self._root / folder / name).is_dir():
+            path = self._root / folder / name
+            if path.is_dir() and not path.is_symlink():
                 yield from self._walk(folder / name)
             else:
                 yield str(folder / name)
 
     def remove(self, names: Iterable[str]) -> None:
         for name in names:
-            self._env.remove(self._root / name)
+            self._env.remove(self._at(name))
 
 
 class _Fsspec(Remote):
