@@ -30,7 +30,7 @@ def make(folder: Path, web: Web) -> Path:
             "url_host_name": host,
             "url_path": path,
             "fetch_status": 200,
-            "fetch_time": datetime(2026, 1, 1),  # noqa: DTZ001
+            "fetch_time": datetime(2026, 1, 1),
             "content_decoded_digest": content,
             "key": number,
         }
