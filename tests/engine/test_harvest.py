@@ -125,6 +125,15 @@ def test_links_of_a_harvest_are_one_batch_and_each_page_has_its_own() -> None:
     assert harvest.batches["errors"]["outcome"].to_pylist() == ["reset"]
 
 
+def test_bodies_that_were_packed_on_the_wire_take_little_of_the_journal() -> None:
+    """Two hundred bytes that unpack to half a megabyte of robots.txt would fill a disk a thousand times over."""
+    asked = FetchRobots("http://a.example", "http://a.example/robots.txt", "192.0.2.1", 1, 0)
+    outcomes = [RobotsFetched(asked, 200, b"#" * 500_000) for _ in range(10)]
+    written = encode_batch(as_rows(outcomes))
+    assert len(written) < 20_000
+    assert from_rows(decode_batch(written, SCHEMA), UrlBatch.from_rows([])) == outcomes
+
+
 def test_a_harvest_of_names_alone_is_not_written() -> None:
     resolved = HostResolved(ResolveHost("a.example", 1), ("192.0.2.1",))
     maker = LinkMaker(load_settings(options=["seed=7"]), ["http://a.example/"])

@@ -31,7 +31,8 @@ LINKING_SCHEMA = pa.schema(
     ]
 )
 
-
+# Bytes of a batch above which it is packed: a robots.txt of a few bytes on the wire may have half a million.
+_LARGE = 1 << 20
 _KINDS = {name: pa.struct(list(schema)) for name, schema in (*SCHEMAS.items(), (LINKING, LINKING_SCHEMA))}
 
 
@@ -97,9 +98,10 @@ def as_batch(kind: pa.StructType, rows: Sequence[tuple[Any, ...]]) -> pa.RecordB
 
 
 def encode_batch(batch: pa.RecordBatch) -> bytes:
-    """A batch with the names and types of its columns; `decode_batch` reads it back."""
+    """A batch with the names and types of its columns; `decode_batch` reads it back. A large one is packed."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as stream:
+    packing = "zstd" if batch.nbytes > _LARGE else None
+    with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression=packing)) as stream:
         stream.write_batch(batch)
     data: bytes = sink.getvalue().to_pybytes()
     return data
