@@ -136,6 +136,38 @@ def test_what_is_heard_is_bounded_and_survives(tmp_path: Path) -> None:
     assert again.news(1, lambda keys: np.zeros(len(keys), np.uint32)) == b""
 
 
+def test_what_is_told_of_domains_is_capped() -> None:
+    """In bytes a batch; the rest comes with the next ones, the highest in-degrees first."""
+    asking, counting = (Hearsay(part, 2, most=20_000) for part in range(2))
+    domains = (np.arange(5_000, dtype=np.uint64) << np.uint64(12)) + np.uint64(4_095)  # counted by the second
+    asking.notice(domains)
+    asked = [asking.news(1, lambda keys: np.zeros(len(keys), np.uint32)) for _ in range(2)]
+    assert [len(news) for news in asked] == [4 + 8 * 4_096, 4 + 8 * (5_000 - 4_096)]
+    for news in asked:
+        counting.hear(0, news)
+    told = [counting.news(0, lambda keys: (keys >> np.uint64(12)).astype(np.uint32)) for _ in range(2)]
+    assert [len(news) for news in told] == [4 + 14 * 4_096, 4 + 14 * (5_000 - 4_096)]
+    asking.hear(1, told[0])
+    degrees, _ = asking.of(domains, np.zeros(5_000, np.uint32))
+    assert degrees.tolist() == [*[0] * 904, *range(904, 5_000)]
+
+
+def test_by_url_each_process_asks_for_a_robots_txt_once_and_when_it_expires(tmp_path: Path) -> None:
+    pages = {f"http://a.example/{number}": [] for number in range(90)}
+    first, *others = pages
+    origin, asked = "http://a.example", {}
+    for name, age in (("lasting", 86_400.0), ("short", 20.0)):
+        web = VirtualWeb(pages | {first: others}, robots={origin: b"User-agent: *"}, ages={origin: age})
+        chosen = ("parallel.partition=url", "politeness.host_delay=1s", "politeness.server_delay=1ms")
+        crawl = Crawling({}, tmp_path / name, 3, *chosen, "politeness.robots_min_expiry=20s", web=web)
+        assert crawl.run([first]) == Counter(pages.keys())
+        asked[name] = web.times(f"{origin}/robots.txt")
+        assert web.closest(1) >= 1.0, "processes take turns at a host"
+    assert asked["lasting"] == 3
+    lasted = max(time for time, *_ in web.requests)
+    assert 3 < asked["short"] <= 3 * (1 + lasted / 20)
+
+
 def test_a_limit_of_a_site_is_divided_where_processes_share_sites() -> None:
     parts = [Shares(Limits(site_urls=5), part, of_site=3) for part in range(3)]
     rows = [row(f"http://a.example/{number}") for number in range(9)]
@@ -143,15 +175,18 @@ def test_a_limit_of_a_site_is_divided_where_processes_share_sites() -> None:
     assert sorted(admitted) == [1, 2, 2]
 
 
-def test_cookies_follow_a_redirect_through_other_processes(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("partition", "column"), [("url", "key"), ("site", "host_key")])
+def test_cookies_follow_a_redirect_through_other_processes(
+    partition: str, column: str, tmp_path: Path
+) -> None:
     """Those of all redirects that led to a URL, to whoever fetches it."""
-    urls = [f"http://a.example/{number}" for number in range(200)]
+    urls = [f"http://w{number}.a.example/{number}" for number in range(200)]
     by_owner: dict[int, list[str]] = {}
     for url in urls:
-        by_owner.setdefault(int(by_hash(batch(url).key, 3)[0]), []).append(url)
+        by_owner.setdefault(int(by_hash(getattr(batch(url), column), 3)[0]), []).append(url)
     first, second, third = (by_owner[number][0] for number in range(3))
     web = CookieWeb({first: second, second: third, third: []})
-    crawl = Crawling({}, tmp_path, 3, *FAST, "parallel.partition=url", web=web)
+    crawl = Crawling({}, tmp_path, 3, *FAST, f"parallel.partition={partition}", web=web)
     crawl.run([first])
     mail = {
         number: cookies_of(Env(), path)
