@@ -1,7 +1,8 @@
 """A crawl that is divided anew again and again, by resizes that are killed, and one whose batches are carried by hand.
 
 From 3 processes to 5, to 2 and to 1, each crawl ended by SIGKILL for all its processes, each resize killed at random system
-calls (tests/parallel/resized.py): with IRLbot's frontier and with Sydney's, its set of seen URLs in RAM and on disk. Then
+calls (tests/parallel/resized.py): with IRLbot's frontier, divided by domains, sites and URLs, and with Sydney's, its set of seen
+URLs in RAM and on disk. Then
 three machines with one part each and a folder that goes round (tests/parallel/carried.py). At last what a resize takes:
 seconds and memory for many URLs, from one frontier to four.
 """
@@ -31,7 +32,7 @@ from barkspider.frontier.lots import Lot
 from barkspider.lab.synthweb import WebSpec, running_web
 from barkspider.storage.env import Env
 
-_KILLS = {"irlbot": 20, "sydney": 6, "sydney-disk": 6}
+_KILLS = {"irlbot": 20, "irlbot by site": 6, "irlbot by url": 6, "sydney": 6, "sydney-disk": 6}
 _SIZES = [3, 5, 2, 1]
 _KEYS_AT_ONCE = 100_000
 _MEMORY = 500_000_000  # bytes of `memory`
@@ -41,8 +42,10 @@ def run(quick: bool) -> dict[str, Any]:
     """Quick: three kills, all parts in one process; nothing is carried, and fewer URLs are moved."""
     figures: dict[str, Any] = {}
     targets = []
-    for frontier, kills in {"irlbot": 3}.items() if quick else _KILLS.items():
+    for name, kills in {"irlbot": 3}.items() if quick else _KILLS.items():
+        frontier, _, partition = name.partition(" by ")
         order = {"frontier": frontier, "kills": kills, "sizes": _SIZES, "together": quick, "seed": 7}
+        order["partition"] = partition or "domain"
         order |= (
             {"pages": 120, "host_delay": 0.03, "crawl_delay": 0.1}
             if quick
@@ -51,17 +54,18 @@ def run(quick: bool) -> dict[str, Any]:
         started = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="resize-") as folder:
             found = resize_and_kill(DEFAULTS | order, Path(folder))
-        names = ("kills", "kills_before", "kills_after", "truth", "requests")
-        figures |= {f"{frontier}: {name}": found[name] for name in names}
-        figures[f"{frontier}: seconds"] = round(time.monotonic() - started, 1)
-        figures[f"{frontier}: examples"] = found["examples"] + found["problems"]
-        wrong = {name: found[name] for name in NONE} | {"problems of verify": len(found["problems"])}
+        told = ("kills", "kills_before", "kills_after", "truth", "requests")
+        figures |= {f"{name}: {each}": found[each] for each in told}
+        figures[f"{name}: seconds"] = round(time.monotonic() - started, 1)
+        figures[f"{name}: examples"] = found["examples"] + found["problems"]
+        wrong = {each: found[each] for each in NONE} | {"problems of verify": len(found["problems"])}
         if frontier == "irlbot":
             wrong["counters that do not add up"] = found["sums_agree"].count(False)
             wrong["in-degrees that differ"] = int(found["in_degrees"] != found["in_degrees_of_links"])
+        if name == "irlbot":
             done = None if quick else found["kills"]
             targets.append(_target("kills during resizes", done, kills, done is not None and done >= kills))
-        targets += [_target(f"{frontier}: {name}", value, 0, value == 0) for name, value in wrong.items()]
+        targets += [_target(f"{name}: {each}", value, 0, value == 0) for each, value in wrong.items()]
     carried = None if quick else _carried()
     figures["carried"] = carried
     for name in ("missing", "not_in_truth", "archived_twice"):
@@ -110,7 +114,7 @@ def move(urls: int) -> str:
         source.complete(0.0)
         heirs = [_opened(Path(folder) / f"new-{part}", 4, part) for part in range(4)]
         before, started = _peak(), time.monotonic()
-        dividing = Dividing(heirs)
+        dividing = Dividing(heirs, load_settings(overrides={"parallel.processes": 4}))
         dividing.take(old)
         dividing.finish()
         seconds = time.monotonic() - started

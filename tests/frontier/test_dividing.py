@@ -19,6 +19,7 @@ from barkspider.frontier import Driver, open_frontier
 from barkspider.frontier.dividing import Dividing, _waiting
 from barkspider.frontier.exchange import NAME, batch_name
 from barkspider.frontier.gate import form
+from barkspider.frontier.ownership import slot_of
 from barkspider.frontier.politeness.pauses import HostPace
 from barkspider.frontier.source import Found
 from barkspider.storage.env import Env
@@ -27,13 +28,17 @@ from barkspider.url.partition import by_hash
 from tests.frontier.virtual import VirtualWeb, batch, random_web, row
 
 LATER = 1000.0
-KINDS = ("irlbot", "sydney", "sydney-disk")
+KINDS = ("irlbot", "irlbot site", "irlbot url", "irlbot backlinks", "sydney", "sydney url", "sydney-disk")
+SLOTS = {"domain": "pld_key", "site": "host_key", "url": "key"}
 
 
 def settings_of(kind: str, processes: int = 1, part: int = 0, **more: Any) -> Settings:
-    frontier, _, seen = kind.partition("-")
+    name, _, chosen = kind.partition(" ")
+    frontier, _, seen = name.partition("-")
     names = {
         "frontier": frontier,
+        "order": chosen if chosen == "backlinks" else "budget",
+        "parallel.partition": chosen if chosen in SLOTS else "domain",
         "sydney.seen": seen or "memory",
         "seed": 1,
         "memory": "64MB",
@@ -111,7 +116,7 @@ def divided(old: list[Job], new: list[Job]) -> list[int]:
     """Hand on all that the old ones hold; how many rows were moved, lot by lot."""
     moved = list[int]()
     heirs = [job.open() for job in new]
-    dividing = Dividing(heirs, moved.append)
+    dividing = Dividing(heirs, new[0].settings, moved.append)
     for job in old:
         frontier = job.open()
         frontier.holdings[1].complete(LATER)
@@ -133,7 +138,10 @@ def things(job: Job) -> Counter[tuple[Any, ...]]:
     for lot in chain(source.lots(), _waiting(gate.delays)):
         values = [None] * len(lot.keys) if lot.values is None else np.asarray(lot.values).tolist()
         rows = lot.urls.rows() if len(lot.urls) else lot.keys.tolist()
-        assert (by_hash(lot.keys, job.settings.parallel.processes) == job.settings.parallel.part).all()
+        if lot.shared and slot_of(job.settings.parallel) != "pld_key":
+            continue  # what is known of a domain is for all who have URLs of it
+        keys = getattr(lot.urls, slot_of(job.settings.parallel)) if len(lot.urls) else lot.keys
+        assert (by_hash(keys, job.settings.parallel.processes) == job.settings.parallel.part).all()
         place = 0 if lot.kind == "left over" else lot.place  # how many queues there are
         found.update((lot.kind, place, each, str(value)) for each, value in zip(rows, values, strict=True))
     frontier.close()
@@ -149,10 +157,11 @@ def test_nothing_is_lost_however_often_a_crawl_is_divided(make: Make, kind: str)
     frontier.close()
     three, two, (last,) = make(3), make(2), make(1)
     held = things(first)
-    kinds = {"irlbot": {"seen", "star/edges", "star/indegree", "turn"}, "sydney": {"seen", "P", "S"}}
-    assert {name for name, *_ in held} >= kinds[kind.partition("-")[0]]
+    kinds = {"irlbot": {"seen", "star/edges", "star/indegree"}, "sydney": {"seen", "P", "S"}}
+    waiting = {"irlbot backlinks": {"backlinks", "window"}, "irlbot": {"turn"}}.get(kind, set())
+    assert {name for name, *_ in held} >= kinds[kind[:6]] | waiting
     moved = divided([first], three)
-    assert sum(moved) == held.total()
+    assert sum(moved) >= held.total()
     assert sum((things(job) for job in three), Counter()) == held
     assert all(things(job).total() > 10 for job in three)
     counters = []
@@ -186,7 +195,7 @@ def test_what_is_in_ram_goes_with_its_urls_or_hosts(make: Make, kind: str) -> No
         gate.ready.restore(each.host_key, pace, 2, each.pld_key)
     lost = row("http://nobody.example/")
     gate.ready.restore(lost.host_key, pace, 0)  # by a checkpoint that does not tell its domain
-    gate.done[form(lost)] += 1  # which is in no queue
+    gate.done[form(lost, slot_of(old.settings.parallel))] += 1  # which is in no queue
     gate.counters.ahead, gate.counters.pages = 2, 2
     gate.write_off()
     gate.validate()
@@ -196,19 +205,24 @@ def test_what_is_in_ram_goes_with_its_urls_or_hosts(make: Make, kind: str) -> No
     old.commit(frontier)
     new = make(4)
     divided([old], new)
-    fetched = Counter[int]()
+    fetched, came_up = Counter[int](), Counter[int]()
     for part, job in enumerate(new):
         heir = job.open()
         gate, _ = heir.holdings
-        own = [each for each in rows if by_hash(np.array([each.pld_key], np.uint64), 4)[0] == part]
+        slot = slot_of(job.settings.parallel)
+        own = [each for each in rows if _is_of(getattr(each, slot), part)]
         assert own
         assert all(gate.trails.pop(each.key) == (77, each.key) for each in own)
-        assert gate.done == Counter(form(each) for each in (rows[3], lost) if _is_of(each.pld_key, part))
+        done = [each for each in (rows[3], lost) if _is_of(getattr(each, slot), part)]
+        assert gate.done == Counter(form(each, slot) for each in done)
         counts = gate.shares.counters()
-        assert all(counts["hosts"][each.host_key] == 1 for each in rows)
+        for each in rows:
+            came_up[each.host_key] += counts["hosts"][each.host_key]
         assert counts["hosts ahead"] == Counter(each.host_key for each in own if each == rows[3])
         hosts = {host.key: host for host in gate.ready.hosts()}
-        assert hosts.keys() == {each.host_key for each in own} | {lost.host_key}
+        known = {each.host_key for each in (rows if slot == "key" else own)}
+        assert hosts.keys() - {lost.host_key} == known
+        assert lost.host_key in hosts or slot == "host_key"
         assert all((host.trouble, host.next_time) == (4, LATER + 500) for host in hosts.values())
         assert sum(len(urls) for _, urls in gate.delays.drain()) == len(own) == gate.counters.deferred
         assert heir.exchange is not None
@@ -216,6 +230,8 @@ def test_what_is_in_ram_goes_with_its_urls_or_hosts(make: Make, kind: str) -> No
         fetched.update(heir.exchange.census.fetched.keys)
         heir.close()
     assert fetched == Counter(each.key for each in rows), "in two of them it would count as fetched twice"
+    everybody = 4 if slot == "pld_key" else 1  # nobody can tell the domain of a host's key
+    assert came_up == Counter({each.host_key: everybody for each in rows})
 
 
 def _is_of(domain: int, part: int) -> bool:
@@ -226,8 +242,10 @@ def test_what_was_under_way_between_parts_arrives(make: Make, kind: str) -> None
     old, new = make(2), make(3)
     sender = old[0].open()
     assert sender.exchange is not None
-    page = next(each for each in _rows() if by_hash(np.array([each.pld_key], np.uint64), 2)[0] == 0)
-    others = [each for each in _rows() if by_hash(np.array([each.pld_key], np.uint64), 2)[0] == 1]
+    slot = slot_of(old[0].settings.parallel)
+    owners = {each: by_hash(np.array([getattr(each, slot)], np.uint64), 2)[0] for each in _rows()}
+    page = next(each for each, owner in owners.items() if owner == 0)
+    others = [each for each, owner in owners.items() if owner == 1]
     redirected = others[0]._replace(flags=int(Flag.REDIRECT))
     sender.holdings[0].trails.put(redirected.key, (page.key,))
     links = batch(*(each.url.decode() for each in others[1:]))
@@ -239,7 +257,7 @@ def test_what_was_under_way_between_parts_arrives(make: Make, kind: str) -> None
     receiver = old[1].open()
     old[1].commit(receiver)
     heirs = [job.open() for job in new]
-    dividing = Dividing(heirs)
+    dividing = Dividing(heirs, new[0].settings)
     for job in old:
         frontier = job.open()
         dividing.take(frontier)
@@ -253,7 +271,7 @@ def test_what_was_under_way_between_parts_arrives(make: Make, kind: str) -> None
     found = sum((things(job) for job in new), Counter())
     waiting = {each.url for kind, _, each, _ in found if kind in ("turn", "P", "S")}
     assert waiting == {each.url for each in others}
-    if kind == "irlbot":  # links are edges, redirects are none
+    if kind in ("irlbot", "irlbot backlinks"):  # links are edges, redirects are none
         assert sum(kind == "star/edges" for kind, *_ in found) == len(others) - 1
 
 

@@ -45,6 +45,7 @@ from tests.parallel.together import crawl_together, create
 
 NONE = ("missing", "not_in_truth", "archived_twice", "disallowed", "too_soon", "robots_too_often")
 DEFAULTS: dict[str, Any] = KILLED | {"kills": 6, "sizes": [3, 5, 2, 1], "together": False}
+DEFAULTS["partition"] = "domain"
 _ANSWERS = WarcRecordType.response | WarcRecordType.revisit
 _SHARES = 0.2  # of the requests that a whole crawl takes, between two resizes
 
@@ -138,7 +139,7 @@ def run(order: dict[str, Any], folder: Path) -> dict[str, Any]:
             "kills_before": kills["old"],
             "kills_after": kills["new"],
             "truth": len(truth),
-            **_compare(job, truth, circles_of(served.web)),
+            **_compare(job, truth, circles_of(served.web), order["partition"] == "url"),
             **compare_requests(served, requests, order, truth),
             "sums_agree": sums,
             "in_degrees": in_degrees(job) if order["frontier"] == "irlbot" else {},
@@ -158,6 +159,7 @@ def _counted(folders: Sequence[Path]) -> dict[str, Any]:
 def _crawl(served: RunningWeb, job: Path, order: dict[str, Any], requests: float | None) -> int:
     """Crawl until the servers have had so many requests, then kill every process; or to the end."""
     options = [*crawl_options(served, order), "memory=192MB", "parallel.interval=200ms"]
+    options.append(f"parallel.partition={order['partition']}")
     output = job.parent / "output.txt"
     if order["together"]:
         if not job.exists():
@@ -244,8 +246,9 @@ def _resize(job: Path, size: int, deadly: _Deadly, last: int, output: Path) -> i
     return os.waitstatus_to_exitcode(os.waitpid(_fork(work, output), 0)[1])
 
 
-def _compare(job: Path, truth: set[str], circles: set[str]) -> dict[str, Any]:
-    """Each answer once in all archives; a robots.txt as often as the crawl was divided, at most."""
+def _compare(job: Path, truth: set[str], circles: set[str], by_url: bool) -> dict[str, Any]:
+    """Each answer once in all archives; a robots.txt as often as the crawl was divided, at most, or by each part that there
+    ever was."""
     answers, robots, folders = Counter[tuple[str, int | None]](), Counter[str](), archive_folders(job)
     for path in [path for folder in folders for path in (folder / "archive").glob("*.warc.gz")]:
         with path.open("rb") as file:
@@ -261,7 +264,7 @@ def _compare(job: Path, truth: set[str], circles: set[str]) -> dict[str, Any]:
         for (url, status), count in answers.items()
         if count > 1 + (status == 302 and url.partition("://")[2] in circles)
     ]
-    divisions = len({folder.parent if folder != job else job for folder in folders})
+    divisions = len(folders if by_url else {folder.parent if folder != job else job for folder in folders})
     return {
         "missing": len(truth - pages),
         "not_in_truth": len(pages - truth),

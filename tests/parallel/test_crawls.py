@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,9 +13,12 @@ import pytest
 
 from barkspider import open_job
 from barkspider.core.load import load_settings
+from barkspider.engine import Job
 from barkspider.engine.folder import part_folders
+from barkspider.engine.recrawl import fetch_again
 from barkspider.lab.synthweb import RunningWeb, WebSpec, read_log, running_web
 from barkspider.parallel.frozen import Frozen
+from barkspider.storage.env import Env
 from barkspider.url import split
 from barkspider.url.partition import top_level
 from tests.cli.program import run
@@ -21,6 +26,7 @@ from tests.engine.warcs import archived
 from tests.parallel.firewalls import behind_firewalls
 from tests.parallel.killed import DEFAULTS, NONE
 from tests.parallel.killed import run as run_killed
+from tests.parallel.together import crawl_together, create
 
 SMALL = {"pages": 150, "host_delay": 0.05, "crawl_delay": 0.1, "checkpoint": 0.3, "longest": 1.5, "seed": 3}
 
@@ -40,13 +46,41 @@ def test_a_crawl_whose_processes_are_killed_loses_nothing_and_repeats_nothing(tm
     assert len(calm["in_degrees"]) > 3
 
 
-def test_processes_that_share_hosts_lose_nothing_and_keep_to_pauses_either(tmp_path: Path) -> None:
-    """Divided by URL, with kills: turns at hosts are leases, each process asks for a robots.txt once."""
-    by_url = {"kills": 3, "processes": 2, "options": ["parallel.partition=url"], "robots": 2}
-    found = run_killed({**DEFAULTS, **SMALL, **by_url}, tmp_path)
+@pytest.mark.parametrize(("partition", "robots"), [("url", 2), ("address", 1)])
+def test_processes_that_share_hosts_lose_nothing_and_keep_to_pauses_either(
+    partition: str, robots: int, tmp_path: Path
+) -> None:
+    """Divided by URL, with kills: turns at hosts are leases, each process asks for a robots.txt once. By address, hosts are not
+    shared, and go to processes when they are known."""
+    order = {"kills": 3, "processes": 2, "options": [f"parallel.partition={partition}"], "robots": robots}
+    found = run_killed({**DEFAULTS, **SMALL, **order}, tmp_path)
     assert found["code"] == 0, found["output"]
     assert {name: found[name] for name in NONE} == dict.fromkeys(NONE, 0), found
     assert (found["kills"], found["problems"]) == (3, [])
+
+
+@pytest.mark.parametrize("partition", ["site", "address"])
+def test_a_recrawl_asks_each_part_for_all_its_pages(partition: str, tmp_path: Path) -> None:
+    spec = WebSpec(seed=5, pages=100, domains=8, page_bytes=2_000)
+    with running_web(spec) as web:
+        chosen = [f"{name}={value}" for name, value in web.settings().items()]
+        chosen += ["politeness.host_delay=1ms", "politeness.server_delay=1ms", "politeness.slow_factor=0"]
+        chosen += ["memory=64MB", "scope.level=web", "parallel.processes=2", "parallel.interval=50ms"]
+        job, seeds = tmp_path / "job", web.web.seeds(2)
+        settings = load_settings(options=[*chosen, "seed=7", f"parallel.partition={partition}"])
+        create(job, settings, seeds)
+        asyncio.run(crawl_together(job))
+        truth = Counter(web.web.reachable_urls(seeds))
+        assert pages_of(job) == truth
+        whole = Job.open(job, Env())
+        assert fetch_again(whole, time.time()).pages == len(truth)
+        whole.close()
+        asyncio.run(crawl_together(job))
+        assert pages_of(job) == truth + truth
+    parts = open_job(job).query(
+        "SELECT url_host_name AS host, count(DISTINCT part) AS n FROM pages GROUP BY 1"
+    )
+    assert set(parts["n"].to_pylist()) == {1}
 
 
 Program = Callable[..., str]

@@ -85,7 +85,7 @@ def test_seeds_that_all_processes_get_are_taken_by_one_of_them(tmp_path: Path) -
 
 def test_a_redirect_takes_its_trail_along_and_makes_no_edge(tmp_path: Path) -> None:
     one, two, three = Process(tmp_path, 0), Process(tmp_path, 1), Process(tmp_path, 2)
-    target = row(1, 9, int(Flag.SEED))
+    target = row(1, 9, int(Flag.SEED | Flag.REDIRECT))
     one.trails.put(target.key, (11, 12))
     one.exchange.split([Found(row(0), batch(target), target=target)], 0.0)
     (found,) = two.exchange.receive(send(one, two, path := one.seal(1), 1))

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from barkspider.core.batch import UrlBatch
-from barkspider.core.errors import StorageError
-from barkspider.core.events import FetchPage, PageFetched
+from barkspider.core.errors import SettingsError, StorageError
+from barkspider.core.events import (
+    FetchPage,
+    HostResolved,
+    Instruction,
+    Outcome,
+    PageFetched,
+    ResolveHost,
+    Seeds,
+)
 from barkspider.core.load import load_settings
+from barkspider.core.records import Flag
 from barkspider.core.settings import Budget, Limits
 from barkspider.frontier import Driver, open_frontier
 from barkspider.frontier.budget.hearsay import Hearsay
@@ -23,11 +32,12 @@ from barkspider.frontier.shares import Shares
 from barkspider.lab.simulate.parallel import Setup
 from barkspider.storage.env import Env
 from barkspider.url.partition import by_hash
-from tests.frontier.virtual import VirtualWeb, batch, row
+from tests.frontier.virtual import KEYS, VirtualWeb, batch, row
 from tests.parallel.virtual import Crawling, made_up_web, simulated
 
 WEB = made_up_web(200, seed=3)
 FIRST = next(iter(WEB))
+REDIRECTED = "http://w0.d1.example/moved"
 FAST = ("politeness.host_delay=20ms", "politeness.server_delay=1ms", "politeness.obey_robots=false")
 
 
@@ -126,6 +136,38 @@ def test_what_is_heard_is_bounded_and_survives(tmp_path: Path) -> None:
     assert again.news(1, lambda keys: np.zeros(len(keys), np.uint32)) == b""
 
 
+def test_what_is_told_of_domains_is_capped() -> None:
+    """In bytes a batch; the rest comes with the next ones, the highest in-degrees first."""
+    asking, counting = (Hearsay(part, 2, most=20_000) for part in range(2))
+    domains = (np.arange(5_000, dtype=np.uint64) << np.uint64(12)) + np.uint64(4_095)  # counted by the second
+    asking.notice(domains)
+    asked = [asking.news(1, lambda keys: np.zeros(len(keys), np.uint32)) for _ in range(2)]
+    assert [len(news) for news in asked] == [4 + 8 * 4_096, 4 + 8 * (5_000 - 4_096)]
+    for news in asked:
+        counting.hear(0, news)
+    told = [counting.news(0, lambda keys: (keys >> np.uint64(12)).astype(np.uint32)) for _ in range(2)]
+    assert [len(news) for news in told] == [4 + 14 * 4_096, 4 + 14 * (5_000 - 4_096)]
+    asking.hear(1, told[0])
+    degrees, _ = asking.of(domains, np.zeros(5_000, np.uint32))
+    assert degrees.tolist() == [*[0] * 904, *range(904, 5_000)]
+
+
+def test_by_url_each_process_asks_for_a_robots_txt_once_and_when_it_expires(tmp_path: Path) -> None:
+    pages = {f"http://a.example/{number}": [] for number in range(90)}
+    first, *others = pages
+    origin, asked = "http://a.example", {}
+    for name, age in (("lasting", 86_400.0), ("short", 20.0)):
+        web = VirtualWeb(pages | {first: others}, robots={origin: b"User-agent: *"}, ages={origin: age})
+        chosen = ("parallel.partition=url", "politeness.host_delay=1s", "politeness.server_delay=1ms")
+        crawl = Crawling({}, tmp_path / name, 3, *chosen, "politeness.robots_min_expiry=20s", web=web)
+        assert crawl.run([first]) == Counter(pages.keys())
+        asked[name] = web.times(f"{origin}/robots.txt")
+        assert web.closest(1) >= 1.0, "processes take turns at a host"
+    assert asked["lasting"] == 3
+    lasted = max(time for time, *_ in web.requests)
+    assert 3 < asked["short"] <= 3 * (1 + lasted / 20)
+
+
 def test_a_limit_of_a_site_is_divided_where_processes_share_sites() -> None:
     parts = [Shares(Limits(site_urls=5), part, of_site=3) for part in range(3)]
     rows = [row(f"http://a.example/{number}") for number in range(9)]
@@ -133,15 +175,18 @@ def test_a_limit_of_a_site_is_divided_where_processes_share_sites() -> None:
     assert sorted(admitted) == [1, 2, 2]
 
 
-def test_cookies_follow_a_redirect_through_other_processes(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("partition", "column"), [("url", "key"), ("site", "host_key")])
+def test_cookies_follow_a_redirect_through_other_processes(
+    partition: str, column: str, tmp_path: Path
+) -> None:
     """Those of all redirects that led to a URL, to whoever fetches it."""
-    urls = [f"http://a.example/{number}" for number in range(200)]
+    urls = [f"http://w{number}.a.example/{number}" for number in range(200)]
     by_owner: dict[int, list[str]] = {}
     for url in urls:
-        by_owner.setdefault(int(by_hash(batch(url).key, 3)[0]), []).append(url)
+        by_owner.setdefault(int(by_hash(getattr(batch(url), column), 3)[0]), []).append(url)
     first, second, third = (by_owner[number][0] for number in range(3))
     web = CookieWeb({first: second, second: third, third: []})
-    crawl = Crawling({}, tmp_path, 3, *FAST, "parallel.partition=url", web=web)
+    crawl = Crawling({}, tmp_path, 3, *FAST, f"parallel.partition={partition}", web=web)
     crawl.run([first])
     mail = {
         number: cookies_of(Env(), path)
@@ -176,6 +221,65 @@ def test_replicas_are_fetched_by_their_owners_and_never_sent(tmp_path: Path) -> 
     for name, number in (("without", 0), ("with", len(popular))):
         expected, _ = simulated(WEB, [FIRST], Setup("exchange", 3, "site", batch=5, replicated=number))
         assert sent[name] == pytest.approx(expected.sent, rel=0.1)
+
+
+@dataclass
+class MovingWeb(VirtualWeb):
+    """Servers with three hosts each, and some without an address; whoever asks again is told another address."""
+
+    asked: Counter[str] = field(default_factory=Counter)
+
+    def answer(self, now: float, instruction: Instruction) -> Outcome:
+        if not isinstance(instruction, ResolveHost):
+            return super().answer(now, instruction)
+        number = int(instruction.host.split(".")[1][1:])
+        if instruction.assigns:
+            self.asked[instruction.host] += 1
+            if number == 7:
+                return HostResolved(instruction, (), "dns_failure")
+        return HostResolved(instruction, (f"127.1.{self.asked[instruction.host]}.{number}",))
+
+
+@pytest.mark.parametrize("order", ["budget", "backlinks"])
+def test_a_host_is_assigned_once_by_its_address_whoever_is_killed(order: str, tmp_path: Path) -> None:
+    web = MovingWeb(WEB | {FIRST: [*WEB[FIRST], REDIRECTED], REDIRECTED: list(WEB)[9]})
+    options = ("parallel.partition=address", "parallel.batch=5", f"order={order}")
+    crawl = Crawling(web.pages, tmp_path, 3, *FAST, *options, web=web, replicas=list(WEB)[20:24])
+    assert crawl.run([FIRST], kills=8, often=0.05) == Counter(web.pages.keys())
+    assert crawl.kills == 8
+    parts = {}
+    for part, pages in enumerate(crawl.applied):
+        for url in pages:
+            assert parts.setdefault(url.split("/")[2], part) == part, "two processes have pages of a host"
+    assert set(parts.values()) == {0, 1, 2}
+    for host, part in parts.items():
+        number = int(host.split(".")[1][1:])
+        # As the last record has it: one that was lost with a kill does not count.
+        addresses = [f"127.1.{asked}.{number}" for asked in range(1, web.asked[host] + 1)]
+        keys = [KEYS.of(host if number == 7 else each) for each in addresses]
+        owners = by_hash(np.array(keys, np.uint64), 3)
+        assert part in owners
+    assert sum(web.asked.values()) < len(parts) + 8
+    assert crawl.gauge("unassigned") == 0
+    # All of a page's links to its own host stay where they are: far fewer are sent than with the long way for all.
+    assert crawl.gauge("sent") < 2 * simulated(WEB, [FIRST], Setup("exchange", 3, "site", batch=5))[0].sent
+
+
+def test_what_is_fetched_again_goes_to_whoever_has_the_host(tmp_path: Path) -> None:
+    web = MovingWeb(WEB)
+    crawl = Crawling(WEB, tmp_path, 3, *FAST, "parallel.partition=address", "parallel.batch=5", web=web)
+    crawl.run([FIRST])
+    before = [set(pages) for pages in crawl.applied]
+    for process in crawl.processes:
+        process.push(1e6, Seeds(batch(*list(WEB)[:50], flags=int(Flag.SEED | Flag.AGAIN))))
+    fetched = crawl.run([])
+    assert fetched == Counter(WEB.keys()) + Counter(list(WEB)[:50])
+    assert [set(pages) for pages in crawl.applied] == before
+
+
+def test_addresses_need_processes_that_tell_each_other() -> None:
+    with pytest.raises(SettingsError, match=r"parallel\.mode=exchange"):
+        load_settings(options=["parallel.partition=address", "parallel.mode=firewall"])
 
 
 def by_scheme(urls: Sequence[str], processes: int) -> list[int]:

@@ -20,13 +20,19 @@ SMALL = {
 
 
 @pytest.mark.parametrize(
-    ("frontier", "sizes", "kills"),
-    [("irlbot", [3, 5, 2, 1], 3), ("sydney-disk", [2, 3], 1)],
+    ("frontier", "partition", "sizes", "kills"),
+    [
+        ("irlbot", "domain", [3, 5, 2, 1], 3),
+        ("irlbot", "site", [2, 3], 1),
+        ("irlbot", "url", [3, 2], 1),
+        ("sydney-disk", "domain", [2, 3], 1),
+    ],
 )
 def test_a_crawl_that_is_resized_and_killed_finds_every_page_once(
-    frontier: str, sizes: list[int], kills: int, tmp_path: Path
+    frontier: str, partition: str, sizes: list[int], kills: int, tmp_path: Path
 ) -> None:
-    found = run({**DEFAULTS, **SMALL, "frontier": frontier, "sizes": sizes, "kills": kills}, tmp_path)
+    order = {"frontier": frontier, "partition": partition, "sizes": sizes, "kills": kills}
+    found = run({**DEFAULTS, **SMALL, **order}, tmp_path)
     assert found["code"] == 0, found["output"]
     assert {name: found[name] for name in NONE} == dict.fromkeys(NONE, 0), found
     assert found["kills"] == kills

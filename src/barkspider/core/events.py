@@ -39,10 +39,11 @@ def is_temporary(status: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ResolveHost:
-    """Find the address of a host."""
+    """Find the address of a host; what is found `assigns` it for good, if several processes divide a crawl by addresses."""
 
     host: str
     host_key: int
+    assigns: bool = False
 
 
 @dataclass(frozen=True, slots=True)

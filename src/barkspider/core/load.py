@@ -117,7 +117,7 @@ def _complete(values: Mapping[str, Any]) -> Settings:
     return settings
 
 
-_PARTITIONS = ("domain", "site", "url", "hierarchical")
+_PARTITIONS = ("domain", "site", "url", "hierarchical", "address")
 # What may be another in a job that goes on: it shapes neither keys nor files.
 _CHANGEABLE = (
     "agent",
@@ -344,6 +344,10 @@ def _check(settings: Settings) -> Settings:
         raise SettingsError(
             f"parallel.partition {settings.parallel.partition!r} is unknown: give {', '.join(_PARTITIONS)} or "
             "package.module:function"
+        )
+    if settings.parallel.partition == "address" and settings.parallel.mode != "exchange":
+        raise SettingsError(
+            "parallel.partition = address needs processes that tell each other whose a host is: set parallel.mode=exchange"
         )
     for kind in settings.fetch.types:
         if not re.fullmatch(r"[!-~]+/[!-~]+", kind):

@@ -469,8 +469,8 @@ class Parallel:
     partition: str = _setting(
         "domain",
         "What a process has as a whole: a pay-level domain (domain), a host (site), nothing (url), the sites of a top-level "
-        "domain (hierarchical, with weights), or what your own package.module:function says",
-        harmless=("domain", "site", "url", "hierarchical"),
+        "domain (hierarchical, with weights), the hosts of a server (address), or what your own package.module:function says",
+        harmless=("domain", "site", "url", "hierarchical", "address"),
     )
     weights: str = _setting(
         "",

@@ -14,6 +14,7 @@ from barkspider.engine.harvest import Harvest
 from barkspider.engine.job import Job
 from barkspider.engine.ledger import Ledger
 from barkspider.engine.links import LinkMaker
+from barkspider.frontier.ownership import frozen
 from barkspider.storage.env import Env
 
 
@@ -38,7 +39,7 @@ def write_seeds(job: Job, make: Callable[[LinkMaker], Iterable[UrlBatch]]) -> No
     ledger.read_to_end()  # the journal is written to behind its last record
     links = LinkMaker(job.settings, job.seeds(), time.time)
     # A job that was killed before its first record has not taken the seeds that it was made with.
-    batches = [links.seeds()] if ledger.is_new else []
+    batches = [UrlBatch.join([links.seeds(), frozen(job.env, job.path)[0]])] if ledger.is_new else []
     for batch in chain(batches, make(links)):
         ledger.write(Harvest(time.time(), [Seeds(batch)], tally=ledger.tally))
     ledger.close()

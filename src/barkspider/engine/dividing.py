@@ -33,8 +33,10 @@ from barkspider.engine.recovery import Parts, open_parts
 from barkspider.fetch import CookieJar
 from barkspider.frontier import open_frontier
 from barkspider.frontier.dividing import spread
+from barkspider.frontier.outbox import Cookies
+from barkspider.frontier.ownership import divides_domains
 from barkspider.storage.env import Env
-from barkspider.url import Domains, KeyMaker
+from barkspider.url import Domains, KeyMaker, split
 from barkspider.url.partition import by_hash
 
 
@@ -45,7 +47,8 @@ class Counted:
         self.seconds, self.extended = 0.0, dict[str, None]()
         self._numbers: Counter[str] = Counter()
         self._reasons: dict[str, Counter[str]] = {}
-        self.cookies: list[bytes] = []  # a line for each site
+        self.cookies: list[bytes] = []  # a line for each site of a part
+        self.redirected: Cookies = []  # cookies of redirects that nobody has taken in
 
     def add(self, parts: Parts) -> None:
         """Take what one had."""
@@ -56,7 +59,6 @@ class Counted:
                 self._reasons.setdefault(name, Counter()).update(value)
             else:
                 self._numbers[name] += value
-        # What others have of a site's cookies is no more than what the user gave to all.
         self.cookies += _own(parts.worker.cookies.save().splitlines(), parts.job.settings)
 
     def extend(self, urls: Sequence[str]) -> None:
@@ -128,6 +130,8 @@ class NewPart:
         ledger.write(Harvest(self._now, [], tally=tally))
         jar = CookieJar(settings.cookies, Domains(settings.url.private_suffixes))
         jar.load(b"\n".join(_own(counted.cookies, settings)))
+        for url, values in counted.redirected:
+            jar.take(split(url), values, self._now)
         kept_with = (KeptCookies(env, path, jar, None), History(env, path, None))
         for structure in (*self.frontier.structures(), archive, *kept_with):
             ledger.add(structure)
@@ -143,8 +147,12 @@ class NewPart:
 
 
 def _own(lines: Sequence[bytes], settings: Settings) -> Iterator[bytes]:
-    """The cookies of sites, which are domains, that a part owns."""
+    """The cookies of sites, which are domains, that a part owns: what others have of these is no more than what the user gave
+    to all. Where several have URLs of a domain, each has cookies of it."""
     if not lines:
+        return
+    if divides_domains(settings.parallel):
+        yield from lines
         return
     keys = KeyMaker(settings.seed).column([json.loads(line)[0].encode() for line in lines])
     owners = by_hash(np.asarray(keys, np.uint64), settings.parallel.processes)

@@ -21,6 +21,7 @@ from barkspider.core.events import (
     Ranked,
     Received,
     Redirect,
+    ResolveHost,
     RobotsFetched,
     Score,
     Scored,
@@ -30,12 +31,12 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import pack_row, unpack_row
 
-Journalled = PageFetched | RobotsFetched | Seeds | Sealed | Received | Granted | Scored
+Journalled = PageFetched | RobotsFetched | HostResolved | Seeds | Sealed | Received | Granted | Scored
 
 # One row for each outcome; `kind` says which columns count. What a later version adds is null for older ones.
 SCHEMA = pa.schema(
     [
-        ("kind", pa.string()),  # page, robots, seeds, sealed, received, granted, scored
+        ("kind", pa.string()),  # page, robots, resolved, seeds, sealed, received, granted, scored
         ("status", pa.uint16()),
         ("seconds", pa.float64()),
         ("retry_after", pa.float64()),
@@ -53,7 +54,7 @@ SCHEMA = pa.schema(
             "links",
             pa.uint32(),
         ),  # how many of the harvest's, also for a robots.txt; null when links do not count
-        # of a robots.txt
+        # of a robots.txt; `origin` is the name of a host that was looked up, to be assigned
         ("origin", pa.string()),
         ("url", pa.string()),
         ("host_key", pa.uint64()),
@@ -78,10 +79,13 @@ _NO_ANSWER = (None,) * (len(SCHEMA) - 1 - len(_NO_EVENT))
 
 
 def is_kept(outcome: Outcome) -> bool:
-    """Whether an outcome goes into the journal: a name can be looked up again, and so can what was never answered."""
+    """Whether an outcome goes into the journal: a name can be looked up again, unless its host is assigned by it, and so can
+    what was never answered."""
     if isinstance(outcome, PageFetched | RobotsFetched):
         return not outcome.stale
-    return not isinstance(outcome, HostResolved | Denied | Ranked)
+    if isinstance(outcome, HostResolved):
+        return outcome.asked.assigns
+    return not isinstance(outcome, Denied | Ranked)
 
 
 def as_rows(outcomes: Sequence[Outcome]) -> pa.RecordBatch:
@@ -108,6 +112,8 @@ def _row(outcome: Outcome) -> tuple[Any, ...]:
         return _page(outcome)
     if isinstance(outcome, RobotsFetched):
         return _robots(outcome)
+    if isinstance(outcome, HostResolved):
+        return _resolved(outcome)
     if isinstance(outcome, Sealed):
         asked = outcome.asked
         return ("sealed", *_NO_ANSWER, None, asked.to, asked.number, None, None, asked.news or None)
@@ -197,6 +203,20 @@ def _read_robots(row: dict[str, Any], links: UrlBatch) -> RobotsFetched:
     )
 
 
+def _resolved(outcome: HostResolved) -> tuple[Any, ...]:
+    address, *_ = (*outcome.addresses, None)
+    host, key = outcome.asked.host, outcome.asked.host_key
+    return (
+        *("resolved", None, None, None, None, address, *_NO_PAGE, None),
+        *(host, None, key, None, None, None, None, *_NO_EVENT),
+    )
+
+
+def _read_resolved(row: dict[str, Any], links: UrlBatch) -> HostResolved:  # noqa: ARG001
+    addresses = () if row["address"] is None else (row["address"],)
+    return HostResolved(ResolveHost(row["origin"], row["host_key"], assigns=True), addresses)
+
+
 def _read_seeds(row: dict[str, Any], links: UrlBatch) -> Seeds:  # noqa: ARG001
     return Seeds(UrlBatch.decode(row["batch"]))
 
@@ -226,6 +246,7 @@ def _read_scored(row: dict[str, Any], links: UrlBatch) -> Scored:  # noqa: ARG00
 _READ: dict[str, Callable[[dict[str, Any], UrlBatch], Journalled]] = {
     "page": _read_page,
     "robots": _read_robots,
+    "resolved": _read_resolved,
     "seeds": _read_seeds,
     "sealed": _read_sealed,
     "received": _read_received,

@@ -35,7 +35,9 @@ class Reach:
                 self._untried.update(outcome.batch.host_key.tolist())
             elif isinstance(outcome, PageFetched):
                 self._untried.discard(outcome.asked.row.host_key)
-            elif isinstance(outcome, RobotsFetched) or (isinstance(outcome, HostResolved) and outcome.error):
+            elif isinstance(outcome, RobotsFetched) or (
+                isinstance(outcome, HostResolved) and outcome.error and not outcome.asked.assigns
+            ):
                 self._untried.discard(outcome.asked.host_key)
             good = isinstance(outcome, PageFetched) and not outcome.failure
             for note in notes:

@@ -36,6 +36,7 @@ from barkspider.engine.checkpoint import JOURNAL, Checkpoint
 from barkspider.engine.folder import earlier_folders, part_folders
 from barkspider.engine.job import Job
 from barkspider.engine.links import LinkMaker
+from barkspider.frontier.ownership import slot_of
 from barkspider.storage.env import Env
 from barkspider.storage.store.journal import Journal
 from barkspider.url.partition import by_hash
@@ -107,12 +108,16 @@ def _fetch_again(job: Job, before: float, cut: bool, gone: bool) -> Again:
     asked |= {name: max(before, asked.get(name, 0.0)) for name in orders}
     job.env.write_whole(job.path / LAST, json.dumps(asked).encode())
     count, parallel = 0, job.settings.parallel
+    slot = slot_of(parallel)
 
     def make(links: LinkMaker) -> Iterator[UrlBatch]:
         nonlocal count
         for pages in _old_pages(job, before, chosen):
             batch = links.again(pages)
-            own = batch.where(by_hash(batch.pld_key, parallel.processes) == parallel.part)
+            # What was fetched before the crawl was divided anew may be anybody's; else a part has what is its own.
+            own = batch
+            if earlier_folders(job.path):
+                own = batch.where(by_hash(getattr(batch, slot), parallel.processes) == parallel.part)
             count += len(own)
             yield own
 
@@ -159,7 +164,6 @@ def _old_pages(job: Job, before: float, chosen: str) -> Iterator[pa.RecordBatch]
     """key, url, depth and parent of pages, some thousands at a time. As columns, of a million at most at once."""
     from barkspider.archive.views import ask  # here: it loads DuckDB
 
-    # What was fetched before the crawl was divided anew may be anybody's.
     archives = [*(folder / "archive" for folder in earlier_folders(job.path)), job.archive]
     rows = sum(
         len(batch)

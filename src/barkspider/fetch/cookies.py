@@ -135,7 +135,7 @@ class CookieJar:
         return b"\n".join(self._sites.values())
 
     def load(self, saved: bytes) -> None:
-        """Take back what `save` gave.
+        """Take back what `save` gave, of several jars beside each other.
 
         >>> from barkspider.url import split
         >>> jar, other = (CookieJar(Cookies(), Domains(private=True)) for _ in range(2))
@@ -146,7 +146,10 @@ class CookieJar:
         """
         for line in saved.splitlines():
             site, cookies = json.loads(line)
-            self._put(site, [Cookie(*cookie) for cookie in cookies])
+            known = self._cookies(site)
+            for cookie in cookies:
+                _store(known, Cookie(*cookie), safe=True)
+            self._put(site, known)
 
     def _cookies(self, site: str) -> list[Cookie]:
         line = self._sites.get(site)

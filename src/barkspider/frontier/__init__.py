@@ -17,7 +17,7 @@ redirects led to a URL (`trails`), what links that were found later say of it (`
 `decisions` counts, by rule, what is refused, fails, is put off, held back or dropped, and traces a sample of it.
 
 `looking` tells people what is in RAM of a host. `memory` writes what is in RAM to disk at each checkpoint, and reads it back.
-Where several processes divide a crawl, `ownership` says whose a link is, `modes` what becomes of one that another process owns;
+Where several processes divide a crawl, `ownership` says whose a link is, or `assigning`, which has hosts looked up for it, `modes` what becomes of one that another process owns;
 `exchange` collects what is for others in an `outbox` each and takes what they send, and `strays` has what is to be fetched when
 own URLs run out; `census` samples what each has fetched, for the overlap and coverage of all, and `standing` is what one that
 ranks the domains of all is told, and tells. When a stopped crawl is divided anew, `dividing` hands on what its frontiers hold,
@@ -28,6 +28,7 @@ Simulations share `budget`, `sampling` and `modes`.
 from pathlib import Path
 
 from barkspider.core.settings import Settings
+from barkspider.frontier.assigning import Assigning
 from barkspider.frontier.census import Census
 from barkspider.frontier.driver import Driver
 from barkspider.frontier.exchange import NAME, Exchange
@@ -84,7 +85,10 @@ def open_frontier(
         if settings.parallel.mode == "cross-over":
             strays = Strays(env, folder, state(Strays.name))
         census = Census(env, folder, state(Census.name))
-        exchange = Exchange(settings, env, folder, gate.trails, state(NAME), census, strays)
+        assigning = None
+        if settings.parallel.partition == "address":
+            assigning = Assigning(settings, env, folder, state(Assigning.name))
+        exchange = Exchange(settings, env, folder, gate.trails, state(NAME), census, strays, assigning)
     driver = Driver(settings, gate, source, Memory(env, folder, Driver.name, kept), exchange)
     if resumed is not None:
         gate.resume(resumed)

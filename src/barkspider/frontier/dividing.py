@@ -23,11 +23,14 @@ import numpy as np
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
 from barkspider.core.events import Counters, Trail
+from barkspider.core.settings import Settings
 from barkspider.frontier.census import Census
 from barkspider.frontier.driver import Driver
 from barkspider.frontier.exchange import read_batch
 from barkspider.frontier.gate import Form, Gate, form
 from barkspider.frontier.lots import LEFT, WAITING, Lot
+from barkspider.frontier.outbox import Cookies
+from barkspider.frontier.ownership import divides_domains, shares_hosts, slot_of
 from barkspider.frontier.politeness.delays import Delays
 from barkspider.frontier.politeness.hosts import Host
 from barkspider.frontier.politeness.pauses import HostPace
@@ -46,8 +49,17 @@ class Dividing:
     After an error the new frontiers are of no use.
     """
 
-    def __init__(self, heirs: Sequence[Driver], tell: Callable[[int], None] = lambda _: None) -> None:
-        """`heirs` are new frontiers that know the time, one for each process; `tell` is given how many rows were moved."""
+    def __init__(
+        self, heirs: Sequence[Driver], settings: Settings, tell: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """`heirs` are new frontiers that know the time, one for each process, with the settings of the new job; `tell` is given
+        how many rows were moved."""
+        self._slot_of = slot_of(settings.parallel)
+        self._shares_hosts, self._divides_domains = (
+            shares_hosts(settings.parallel),
+            divides_domains(settings.parallel),
+        )
+        self._came_up = {name: Counter[int]() for name in ("hosts", "domains")}  # what shares have counted
         self._heirs = [heir.holdings for heir in heirs]
         self._frontiers, self._tell = heirs, tell
         self._totals, self._sent = Counters(), Counter[str]()
@@ -60,6 +72,7 @@ class Dividing:
         if old.exchange is not None:
             self._sent.update(old.exchange.totals())
             self._take_census(old.exchange.census)
+            self._carry(old.exchange.carried)
         done, trails = Counter(gate.done), dict(Trails.pairs(gate.trails.save()))
         forms = np.array(sorted({key for key, _, _ in done}), np.uint64)
         tracked = np.array(sorted(trails), np.uint64)
@@ -76,11 +89,13 @@ class Dividing:
                         heir[0].counters.deferred += len(some.urls)
                         self._moved += len(some.urls)
                     _follow(heir[0], some.urls, tracked, trails)
-                    _mark_done(heir[0], some.urls, forms, done)
+                    _mark_done(heir[0], some.urls, forms, done, self._slot_of)
         for found, count in done.items():  # of URLs that no queue has
             if count:
                 self._heirs[self._owner(found[0])][0].done[found] += count
-        self._take_shares(gate)
+        for name, counts in self._came_up.items():
+            for key, count in gate.shares.counters()[name].items():
+                counts[key] = max(counts[key], count) if self._is_for_all(name) else counts[key] + count
         for host in gate.ready.hosts():
             if host.next_time > gate.now or host.trouble or host.duplicates:
                 self._take_host(host)
@@ -94,6 +109,7 @@ class Dividing:
             )
         aheads = [gate.done.total() for gate, _ in self._heirs]
         aheads[0] += totals.ahead - sum(aheads)
+        self._share_out()
         for part, (gate, source) in enumerate(self._heirs):
             counters = gate.counters
             for name in _OUTCOMES:
@@ -115,8 +131,9 @@ class Dividing:
 
     def deliver(self, env: Env, path: Path) -> list[str]:
         """Hand on a batch that one old part sent to another and that was not taken in; what it adds to the scope."""
-        scope, links, edges, trails = read_batch(env, path)
-        owners, targets = self._owners(links.pld_key), self._owners(edges[1])
+        scope, links, edges, trails, cookies = read_batch(env, path)
+        self._carry(cookies)
+        owners, targets = self._owners(getattr(links, self._slot_of)), self._owners(edges[1])
         tracked = np.array(sorted(trails), np.uint64)
         for part, (gate, source) in enumerate(self._heirs):
             own, linked = links.where(owners == part), targets == part
@@ -141,20 +158,37 @@ class Dividing:
         return int(self._owners(np.array([key], np.uint64))[0])
 
     def _split(self, lot: Lot) -> Iterator[tuple[int, Lot]]:
-        owners = self._owners(lot.keys)
+        if lot.shared and self._divides_domains:
+            yield from ((part, lot) for part in range(len(self._heirs)))
+            return
+        owners = self._owners(getattr(lot.urls, self._slot_of) if len(lot.urls) else lot.keys)
         for part in np.unique(owners).tolist():
             yield part, lot.where(owners == part)
 
-    def _take_shares(self, gate: Gate) -> None:
-        """Counts by domain go to its owner. The key of a host does not tell its domain: all get these, and whoever was not
-        its owner has an old count, which is no larger. Of what is done, `_mark_done` counts anew."""
-        counts = gate.shares.counters()
-        for domain, count in counts["domains"].items():
-            self._heirs[self._owner(domain)][0].shares.counters()["domains"][domain] += count
-        for heir, _ in self._heirs:
-            hosts = heir.shares.counters()["hosts"]
-            for host, count in counts["hosts"].items():
-                hosts[host] = max(hosts[host], count)
+    def _is_for_all(self, name: str) -> bool:
+        """Counts of sites where domains are owned: nobody can tell the domain of a host's key, so all get the count, which
+        only the owner uses; whoever was not has an old one, which is no larger."""
+        return name == "hosts" and self._slot_of == "pld_key"
+
+    def _share_out(self) -> None:
+        """What came up of sites and domains counts for those who have URLs of them. Where these are several it is divided as
+        `Shares.most_of` divides a limit: so all together have as much left as before. Of what is done, `_mark_done` counts
+        anew."""
+        count, divided = len(self._heirs), {"hosts": self._shares_hosts, "domains": self._divides_domains}
+        for name, counts in self._came_up.items():
+            for part, (gate, _) in enumerate(self._heirs):
+                found = gate.shares.counters()[name]
+                for key, number in counts.items():
+                    if divided[name]:
+                        found[key] = spread(number, count, (part + key) % count)
+                    elif self._is_for_all(name) or self._owner(key) == part:
+                        found[key] = number
+
+    def _carry(self, cookies: Mapping[int, Cookies]) -> None:
+        """Those of redirects whose targets are on their way: nobody can tell the host of a URL's key, so all get them."""
+        for heir in self._frontiers:
+            if heir.exchange is not None:
+                heir.exchange.carry(cookies)
 
     def _take_census(self, census: Census | None) -> None:
         """What was fetched is in the sample of one of the new ones, whichever: in two it would count as fetched twice."""
@@ -163,10 +197,12 @@ class Dividing:
                 heir.exchange.census.take(census.samples(), partial(self._own, part))
 
     def _take_host(self, host: Host) -> None:
-        """A host in trouble goes to the owner of its domain; where that is not known, to all: then nobody is too quick."""
+        """A host in trouble goes to its owner; where that is not known, or there are several, to all: then nobody is too
+        quick."""
         pace = HostPace()
         pace.trouble, pace.crawl_delay, pace.next_time = host.trouble, host.crawl_delay, host.next_time
-        heirs = [self._heirs[self._owner(host.pld)]] if host.pld else self._heirs
+        key = {"pld_key": host.pld, "host_key": host.key}.get(self._slot_of, 0)
+        heirs = [self._heirs[self._owner(key)]] if key else self._heirs
         for gate, _ in heirs:
             gate.ready.restore(host.key, pace, host.duplicates, host.pld)
 
@@ -193,12 +229,12 @@ def _follow(gate: Gate, urls: UrlBatch, tracked: KeyColumn, trails: Mapping[int,
             gate.trails.put(key, trails[key])
 
 
-def _mark_done(gate: Gate, urls: UrlBatch, forms: KeyColumn, done: Counter[Form]) -> None:
+def _mark_done(gate: Gate, urls: UrlBatch, forms: KeyColumn, done: Counter[Form], slot_of: str) -> None:
     """URLs with an outcome that will come up again are dropped then by whoever has them."""
     if not len(forms):
         return
-    for row in urls.where(np.isin(slotted(urls.key, urls.pld_key), forms)).rows():
-        found = form(row)
+    for row in urls.where(np.isin(slotted(urls.key, getattr(urls, slot_of)), forms)).rows():
+        found = form(row, slot_of)
         while done[found] > 0:
             done[found] -= 1
             gate.add_done(row)

@@ -75,6 +75,7 @@ class Driver:
         self._given: dict[int, float] = {}  # pages being fetched and since when, if pages are limited
         self._held = self._paused = False
         self._strays = None if exchange is None else exchange.strays
+        self._assigning = None if exchange is None else exchange.assigning
         self._astray, self._discovered = (
             1,
             -1,
@@ -91,7 +92,7 @@ class Driver:
             elif isinstance(outcome, RobotsFetched):
                 self._ready.robots(outcome, now)
                 found += self._named(outcome)
-            elif isinstance(outcome, HostResolved):
+            elif isinstance(outcome, HostResolved) and not outcome.asked.assigns:
                 self._ready.resolved(outcome, now)
             elif isinstance(outcome, Denied):
                 self._denied(outcome, now)
@@ -113,6 +114,8 @@ class Driver:
             if not self._held:
                 due = self.exchange.due(self.counters.pages, self.is_idle(), now)
                 instructions += (replace(seal, news=self._source.news(seal.to)) for seal in due)
+                if self._assigning is not None and not self._paused:
+                    instructions += self._assigning.lookups()
                 wake = min(wake, self.exchange.next_time())
         if self._most_pages < math.inf:
             self._given |= {item.row.key: now for item in instructions if isinstance(item, FetchPage)}
@@ -144,7 +147,7 @@ class Driver:
             elif isinstance(outcome, RobotsFetched):
                 self._ready.replay_robots(outcome, time)
                 found += self._named(outcome)
-            elif not isinstance(outcome, HostResolved | Denied):
+            elif not isinstance(outcome, Denied):
                 found += self._event(outcome, time)
         self._hand_over(found)
 
@@ -171,6 +174,7 @@ class Driver:
             or counters.deferred
             or self._source.waiting()
             or (self._strays and len(self._strays))
+            or (self._assigning and len(self._assigning))
         )
 
     @property
@@ -230,6 +234,8 @@ class Driver:
         self._source.validate()
         if self._strays is not None:
             self._strays.validate()
+        if self._assigning is not None:
+            self._assigning.validate()
 
     def close(self) -> None:
         """Let go of the files; what was committed stays."""
@@ -237,6 +243,8 @@ class Driver:
         self._gate.close()
         if self._strays is not None:
             self._strays.close()
+        if self._assigning is not None:
+            self._assigning.close()
 
     @property
     def holdings(self) -> tuple[Gate, Source]:
@@ -249,7 +257,7 @@ class Driver:
         """Its own, that of Q_W, and those of its source."""
         others: tuple[Structure | None, ...] = (self._strays,)
         if self.exchange is not None:
-            others = (self.exchange, self.exchange.census, self._strays)
+            others = (self.exchange, self.exchange.census, self._strays, self._assigning)
         there = (each for each in others if each is not None)
         return [self, self._gate.delays, *self._source.structures, *there]
 
@@ -303,6 +311,8 @@ class Driver:
     def _hand_over(self, found: list[Found]) -> None:
         if found and self.exchange is not None:
             found = self.exchange.split(found, self._gate.now)
+            if self._assigning is not None:
+                found = [self._put_again(each) for each in found]
         if found and self._gate.later is not None:
             self._gate.later.learn(UrlBatch.join([each.links for each in found]))
         if found:
@@ -310,11 +320,11 @@ class Driver:
         self._gate.write_off()
 
     def _event(
-        self, outcome: Seeds | Sealed | Received | Granted | Ranked | Scored, now: float
+        self, outcome: Seeds | Sealed | Received | Granted | Ranked | Scored | HostResolved, now: float
     ) -> list[Found]:
         """What nobody on the web has answered."""
         if isinstance(outcome, Seeds):
-            return self._seeds(outcome.batch, now)
+            return self._seeds(outcome.batch)
         if isinstance(outcome, Granted):
             self._most_pages = math.inf if outcome.pages is None else outcome.pages
             return []
@@ -327,6 +337,8 @@ class Driver:
             for each in found:
                 self._source.hear(outcome.sender, each.news)
             return found
+        if isinstance(outcome, HostResolved):
+            return self.exchange.assign(outcome)
         if isinstance(outcome, Scored):
             return self.exchange.spread(outcome.asked, now)
         self.exchange.seal(outcome, self.counters.pages)
@@ -342,14 +354,21 @@ class Driver:
             self._given.pop(outcome.asked.row.key, None)
         self._ready.denied(outcome, now)
 
-    def _seeds(self, batch: UrlBatch, now: float) -> list[Found]:
+    def _seeds(self, batch: UrlBatch) -> list[Found]:
         """URLs that the user gave, to every process; those to be fetched again pass by what was seen."""
         if self.exchange is not None:
             batch = self.exchange.own(batch)
-        again = (batch.flags & Flag.AGAIN) != 0
-        if again.any():
-            self._gate.put_again(batch.where(again), now)
-        return [Found(None, batch.where(~again))]
+        found = Found(None, batch)
+        return [found if self._assigning is not None else self._put_again(found)]
+
+    def _put_again(self, found: Found) -> Found:
+        """Without what is to be fetched again, which passes by what was seen; where hosts are assigned, when it is where it
+        belongs."""
+        again = (found.links.flags & Flag.AGAIN) != 0
+        if found.page is not None or not again.any():
+            return found
+        self._gate.put_again(found.links.where(again), self._gate.now)
+        return found._replace(links=found.links.where(~again), counts=None)
 
     def _page(self, outcome: PageFetched, now: float, again: bool = False) -> list[Found]:
         """Count how the fetch of a page ended; what it brought in, if anything.

@@ -25,13 +25,22 @@ import numpy as np
 
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.errors import StorageError
-from barkspider.core.events import Prepared, Received, Score, Seal, Sealed, Trail
+from barkspider.core.events import HostResolved, Prepared, Received, Score, Seal, Sealed, Trail
 from barkspider.core.records import Flag
 from barkspider.core.settings import Settings
+from barkspider.frontier.assigning import UNASSIGNED, Assigning
 from barkspider.frontier.budget.redirects import NOWHERE
 from barkspider.frontier.budget.star import RANKER
 from barkspider.frontier.census import Census
-from barkspider.frontier.outbox import Cookies, Outbox, cookies_in, edges_of, load_boxes, saved_boxes
+from barkspider.frontier.outbox import (
+    Cookies,
+    Outbox,
+    assigned_in,
+    cookies_in,
+    edges_of,
+    load_boxes,
+    saved_boxes,
+)
 from barkspider.frontier.ownership import Ownership, slot_of
 from barkspider.frontier.source import Found, edge_sources
 from barkspider.frontier.standing import Standing
@@ -47,6 +56,7 @@ _OPEN = "open-"  # the file of what is in no batch yet
 _LARGE = 4_000_000  # bytes of links to one process: a batch is due, however few pages they are of
 _LARGEST = 1 << 28  # bytes of a batch: far more than that makes
 _CARRIED = 1_000  # redirects on their way through other processes whose cookies are remembered
+_TOLD = 4_096  # hosts of which a batch tells whose they are, beside those of its URLs
 _NO_EDGES = np.empty(0, np.uint64), np.empty(0, np.uint64)
 _TOTALS = ("batches", "sent", "sent_bytes", "received", "dropped", "saved")
 
@@ -75,9 +85,10 @@ class Exchange:
         state: dict[str, Any] | None,
         census: Census | None = None,
         strays: Strays | None = None,
+        assigning: Assigning | None = None,
     ) -> None:
         """`census` is told what is fetched here, and what is taken and left where nothing is sent; `strays` are for a mode in
-        which URLs of others are held back."""
+        which URLs of others are held back, `assigning` for a partition that has to find out whose a host is."""
         self._settings = settings.parallel
         self._env, self._folder, self._trails = env, folder, trails
         self._part, self._processes = settings.parallel.part, settings.parallel.processes
@@ -87,7 +98,7 @@ class Exchange:
 
         self._modes, self._rule = modes, modes.rule(settings.parallel.mode)
         self.sends = self._rule[0, 0] == modes.SEND
-        self._ownership, self.strays = Ownership(settings, env, folder), strays
+        self._ownership, self.strays, self.assigning = Ownership(settings, env, folder), strays, assigning
         # Whether who owns a page may not be who counts the links to its domain.
         self._counts_apart = self.sends and settings.parallel.partition != "domain"
         # Whether one process ranks the domains of all, and is told of redirects too.
@@ -129,7 +140,8 @@ class Exchange:
         """The URLs of a batch that every process is given, such as seeds, that are this one's; where nothing is sent, so is
         what it has fetched itself and is to fetch again."""
         again = (batch.flags & np.uint8(Flag.AGAIN | Flag.SEED)) == np.uint8(Flag.AGAIN)
-        own = batch.where((self._ownership.of(batch) == self._part) | (again & (not self.sends)))
+        kept = not self.sends or self.assigning is not None
+        own = batch.where((self._ownership.of(batch) == self._part) | (again & kept))
         if self.census is not None and not self.sends:
             self.census.taken.add(own.key)
         return own
@@ -145,28 +157,48 @@ class Exchange:
         )
         if not len(links):
             return [*found, *more]
-        owners = self._ownership.of(links)
-        decisions = self._modes.decide(self._rule, self._part, owners, self._ownership.replicated(links))
+        owners, replicated = self._ownership.of(links), self._ownership.replicated(links)
+        assigned = None
+        if self.assigning is not None:
+            replicated &= owners != self._part  # the owner of a name has got them for whoever has the host
+            owners, assigned = self.assigning.of(links)
+        decisions = self._modes.decide(self._rule, self._part, owners, replicated)
+        if self.assigning is not None:
+            decisions[owners == UNASSIGNED] = self._modes.HOLD
         if self.census is not None and not self.sends:
             self.census.taken.add(links.key[decisions == self._modes.TAKE])
             self.census.left.add(links.key[decisions != self._modes.TAKE])
-        self._follow_redirects(found, owners, decisions)
+        self._follow_redirects(found, links, owners, decisions)
         if not self._counts_apart and not decisions.any():
             return [*found, *more]
         own, end = [], 0
         for each in found:
             start, end = end, end + len(each.links)
-            each = each._replace(links=each.links.where(decisions[start:end] == self._modes.TAKE))
+            taken = decisions[start:end] == self._modes.TAKE
+            counts = None if each.counts is None else each.counts[taken]
+            each = each._replace(links=each.links.where(taken), counts=counts)
             own.append(each._replace(edges=_NO_EDGES) if self._counts_apart and each.page else each)
-        for to in np.unique(owners[decisions == self._modes.SEND]).tolist():
-            self._outboxes[to].put(links.where((decisions == self._modes.SEND) & (owners == to)), now)
         counted = self._count_edges(found, links, decisions, now)
         if (decisions == self._modes.HOLD).any():
-            assert self.strays is not None
-            self.strays.hold(links.where(decisions == self._modes.HOLD))
+            waiting = self.strays if self.assigning is None else self.assigning
+            assert waiting is not None
+            waiting.hold(self._counted(found, links, decisions == self._modes.HOLD))
+        for to in np.unique(owners[decisions == self._modes.SEND]).tolist():
+            chosen = (decisions == self._modes.SEND) & (owners == to)
+            self._outboxes[to].put(self._counted(found, links, chosen), now)
+            if assigned is not None:
+                hosts = np.unique(links.host_key[chosen & assigned]).tolist()
+                self._outboxes[to].assigned |= dict.fromkeys(hosts, to)
         self._drop(links, owners, decisions == self._modes.DROP)
         own += [Found(None, NO_URLS, edges=counted)] if len(counted[0]) else []
         return [*own, *more]
+
+    def _counted(self, found: Sequence[Found], links: UrlBatch, chosen: Any) -> UrlBatch:
+        """Some of the links that were found; those that another process has sent, and that go on, as often as it found them."""
+        if self.assigning is None or all(each.counts is None for each in found):
+            return links.where(chosen)
+        ones = (np.ones(len(each.links), np.uint32) if each.counts is None else each.counts for each in found)
+        return links.take(np.repeat(np.flatnonzero(chosen), np.concatenate([*ones])[chosen]))
 
     def _count_edges(self, found: Sequence[Found], links: UrlBatch, decisions: Any, now: float) -> Any:
         """Links between domains go to whoever counts them; those that are counted here, beside those of the links that we
@@ -185,30 +217,33 @@ class Exchange:
                 self._outboxes[to].put_edges(sources[counters == to], targets[counters == to], now)
         return sources[counters == self._part], targets[counters == self._part]
 
-    def _follow_redirects(self, found: Sequence[Found], owners: Any, decisions: Any) -> None:
+    def _follow_redirects(self, found: Sequence[Found], links: UrlBatch, owners: Any, decisions: Any) -> None:
         """The trail of a redirect goes with it; so do cookies, where a domain may have several processes."""
-        end = 0
-        for each in found:
-            end += len(each.links)
+        for each in found if self._counts_apart else ():
             if each.target is None or each.page is None or not len(each.links):
-                continue
-            key, decision = each.target.key, decisions[end - 1]
-            box = self._outboxes[owners[end - 1]]
-            if decision == self._modes.SEND:
-                box.trails[key] = self._trails.pop(key)
-            if not self._counts_apart:
                 continue
             cookies = self._carried.pop(each.page.key, [])
             if each.cookies:
                 cookies = [*cookies, (each.page.url.decode(), each.cookies)]
-            if cookies and decision == self._modes.SEND:
-                box.cookies[key] = cookies
-            elif cookies:
-                self._carry(key, cookies)
+            if cookies:
+                self.carry({each.target.key: cookies})
+        sent = (decisions == self._modes.SEND) & ((links.flags & np.uint8(Flag.REDIRECT)) != 0)
+        for row in np.flatnonzero(sent).tolist():
+            key, box = int(links.key[row]), self._outboxes[owners[row]]
+            if trail := self._trails.pop(key):
+                box.trails[key] = trail
+            if key in self._carried:
+                box.cookies[key] = self._carried.pop(key)
 
-    def _carry(self, key: int, cookies: Cookies) -> None:
-        self._carried[key] = cookies
-        if len(self._carried) > _CARRIED:
+    @property
+    def carried(self) -> Mapping[int, Cookies]:
+        """The cookies of redirects that led to URLs which wait here, by the keys of these."""
+        return self._carried
+
+    def carry(self, cookies: Mapping[int, Cookies]) -> None:
+        """Remember such cookies; of too many the oldest are forgotten."""
+        self._carried |= cookies
+        while len(self._carried) > _CARRIED:
             del self._carried[next(iter(self._carried))]
 
     def _report(
@@ -279,7 +314,8 @@ class Exchange:
     @property
     def is_full(self) -> bool:
         """Whether others have so much to take in that nothing more should be found for them."""
-        return sum(self._sizes.values()) + sum(box.size for box in self._outboxes) > self._settings.outbox
+        size = sum(self._sizes.values()) + sum(box.size for box in self._outboxes)
+        return size > self._settings.outbox or (self.assigning is not None and self.assigning.is_full)
 
     @property
     def is_empty(self) -> bool:
@@ -322,8 +358,9 @@ class Exchange:
         links = UrlBatch.decode(arrays["links"])
         for key, trail in Trails.pairs(np.frombuffer(arrays["trails"], np.uint64)):
             self._trails.put(key, trail)
-        for key, cookies in cookies_in(head).items():
-            self._carry(key, cookies)
+        self.carry(cookies_in(head))
+        if self.assigning is not None:
+            self._hear_of_hosts(outcome.sender, links, assigned_in(head))
         self.applied[outcome.sender] = outcome.number
         self.received += len(links)
         counts, standing = np.frombuffer(arrays["counts"], np.uint32), Standing.read(arrays)
@@ -337,6 +374,23 @@ class Exchange:
                 counts=counts,
             )
         ]
+
+    def _hear_of_hosts(self, sender: int, links: UrlBatch, assigned: Mapping[int, int]) -> None:
+        """Take assignments of hosts; whoever has sent URLs of others' hosts the long way is told whose they are."""
+        assert self.assigning is not None
+        self.assigning.learn(assigned)
+        owners, known = self.assigning.of(links)
+        box = self._outboxes[sender].assigned
+        elsewhere = known & (owners != self._part)
+        for host, owner in zip(links.host_key[elsewhere].tolist(), owners[elsewhere].tolist(), strict=True):
+            if len(box) < _TOLD:
+                box[host] = owner
+
+    def assign(self, outcome: HostResolved) -> list[Found]:
+        """A host was looked up; what has waited for that, to be split once more."""
+        assert self.assigning is not None
+        free = self.assigning.assign(outcome)
+        return [Found(None, free)] if len(free) else []
 
     def sync_inbox(self) -> None:
         """Make the names of batches that have arrived survive a power loss. Any thread."""
@@ -368,8 +422,9 @@ class Exchange:
         kept = {batch_name(to, number) for to, number in self.unacknowledged()}
         self._sizes = {name: size for name, size in self._sizes.items() if name in kept}
         self._number += 1
-        boxes = {to: copy(box) for to, box in enumerate(self._outboxes) if box or box.saved}
+        boxes = {to: copy(box) for to, box in enumerate(self._outboxes) if box or box.saved or box.assigned}
         carried = list(self._carried.items())
+        names, hosts = ({}, {}) if self.assigning is None else self.assigning.save()
         path, sizes, unsynced = self._open_path(), dict(self._sizes), self._unsynced
         self._unsynced, self._prepared = set(), (list(self.applied), list(self.sealed))
         state = {
@@ -383,7 +438,8 @@ class Exchange:
         def describe() -> dict[str, Any]:
             self.sync(unsynced & sizes.keys())
             head, arrays = saved_boxes(boxes)
-            files = sizes | {path.name: write_snapshot(self._env, path, head | {"cookies": carried}, arrays)}
+            head |= {"cookies": carried, **names}
+            files = sizes | {path.name: write_snapshot(self._env, path, head, arrays | hosts)}
             return {**state, "files": {f"{NAME}/{name}": size for name, size in files.items()}}
 
         return describe
@@ -405,6 +461,8 @@ class Exchange:
         head, arrays = read_snapshot(self._env, self._open_path())
         load_boxes(self._outboxes, head, arrays)
         self._carried = cookies_in(head)
+        if self.assigning is not None:
+            self.assigning.load(head, arrays)
 
     def _open_path(self) -> Path:
         return self._folder / NAME / f"{_OPEN}{self._number:08d}{SUFFIX}"
@@ -428,6 +486,7 @@ class Exchange:
             "not_ours": self.dropped,
             "not_sent": self.saved + sum(box.saved for box in self._outboxes),
             "strays": 0 if self.strays is None else len(self.strays),
+            **({} if self.assigning is None else {"unassigned": len(self.assigning)}),
             "to_send": sum(self.waiting()),
             "unacknowledged": sum(1 for _ in self.unacknowledged()),
         }
@@ -440,11 +499,13 @@ def _pairs(pairs: Sequence[tuple[int, int]]) -> tuple[KeyColumn, KeyColumn]:
 
 def read_batch(
     env: Env, path: Path
-) -> tuple[list[str], UrlBatch, tuple[KeyColumn, KeyColumn], dict[int, Trail]]:
-    """What is in a batch: for the scope, links, edges between domains, and the trails of links that redirects led to."""
+) -> tuple[list[str], UrlBatch, tuple[KeyColumn, KeyColumn], dict[int, Trail], dict[int, Cookies]]:
+    """What is in a batch: for the scope, links, edges between domains, and the trails and cookies of links that redirects
+    led to."""
     head, arrays = read_snapshot(env, path)
     trails = dict(Trails.pairs(np.frombuffer(arrays["trails"], np.uint64)))
-    return head["scope"], UrlBatch.decode(arrays["links"]), edges_of(arrays["edges"]), trails
+    links, edges = UrlBatch.decode(arrays["links"]), edges_of(arrays["edges"])
+    return head["scope"], links, edges, trails, cookies_in(head)
 
 
 def check_batch(env: Env, path: Path) -> None:

@@ -35,11 +35,8 @@ from barkspider.frontier.standing import Standing
 from barkspider.storage.drum.repository import UPDATE
 
 _BUDGETS = "budgets"  # what a checkpoint calls the budgets above B_0
-_SEEN, _TURN, _LEFT_OVER = (
-    "seen",
-    "turn",
-    "left over",
-)  # kinds of lots; others are named as the DRUMs of `star`
+# Kinds of lots; others are named as the DRUMs of `star`.
+_SEEN, _TURN, _LEFT_OVER, _LINKED, _WINDOW = "seen", "turn", "left over", "backlinks", "window"
 _BLOCKS = 2  # blocks of results moved on from a stage in one step: about five milliseconds
 _TAKEN, _DRAWN = 500, 2_000  # URLs taken from disk at a time, and in a step
 # No queue is begun while more than this part of the URLs known waits to be placed. What waits is mostly new, because
@@ -153,8 +150,10 @@ class Irlbot:
     # ── for a crawl that is divided anew ───────────────────────────────────────────────────────
 
     def complete(self, now: float) -> None:  # noqa: ARG002
-        """See `Source`: every URL is in a queue of `beast`, in `permits` or in Q_W."""
+        """See `Source`: every URL is in a queue of `beast`, in `permits`, in Q_W, or in the window of backlinks."""
         while True:
+            if self._order is not None:
+                self._order.merge()
             self._seen.merge()
             self._place()
             self._star.merge()
@@ -167,11 +166,16 @@ class Irlbot:
             for keys, values in drum.items():
                 yield Lot(name, keys, values=values)
         queues, entries = self._beast.left_over()
-        yield Lot(_LEFT_OVER, np.ascontiguousarray(entries[:, 0]), values=entries, place=queues)
+        yield Lot(_LEFT_OVER, np.ascontiguousarray(entries[:, 0]), values=entries, place=queues, shared=True)
         for ahead, urls in self._beast.drain():
             yield Lot.of(_TURN, urls, place=ahead)
         domains, multiples = self._ready.multiples.items()
-        yield Lot(_BUDGETS, domains, values=multiples)
+        yield Lot(_BUDGETS, domains, values=multiples, shared=True)
+        if self._order is not None:
+            for keys, values in self._order.drum.items():
+                yield Lot(_LINKED, keys, values=values)
+            while len(urls := self._order.take(_TAKEN)):
+                yield Lot.of(_WINDOW, urls)
         for urls in self._permits.drain():
             yield Lot.of(WAITING, urls, np.full(len(urls), self._gate.now))
 
@@ -185,6 +189,12 @@ class Irlbot:
             self._beast.adopt_left_over(lot.place, lot.values)
         elif lot.kind == _BUDGETS:
             self._ready.multiples.learn(lot.keys.tolist(), lot.values.tolist())
+        elif lot.kind == _LINKED:
+            assert self._order is not None
+            self._order.drum.feed(UPDATE, lot.keys, lot.values)
+        elif lot.kind == _WINDOW:
+            assert self._order is not None
+            self._order.check(lot.urls)
         else:
             self._star.drums[lot.kind].feed(UPDATE, lot.keys, lot.values)
 

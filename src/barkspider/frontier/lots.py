@@ -1,4 +1,5 @@
-"""What a frontier hands on when its crawl is divided anew: lots, each of one kind, of things that belong to domains."""
+"""What a frontier hands on when its crawl is divided anew: lots, each of one kind, of things that belong to domains,
+hosts or URLs: to whatever the partition keeps together."""
 
 from __future__ import annotations
 
@@ -15,10 +16,11 @@ LEFT = "S"  # links of a page that were left, which are no discoveries yet
 
 
 class Lot(NamedTuple):
-    """Some things of one kind. `keys`, one each, tell whose they are by their slots.
+    """Some things of one kind. `keys`, one each, tell whose they are by their slots; where there is a URL for each of them,
+    that one does.
 
-    What the kinds are called, and what `values` and `place` mean, is between a source and those of its own class;
-    there may be a URL for each key.
+    What the kinds are called, and what `values` and `place` mean, is between a source and those of its own class.
+    `shared` things are about domains, and are for all who have URLs of these.
 
     >>> lot = Lot("seen", np.array([4096, 4097], np.uint64))
     >>> lot.where(np.array([False, True])).keys.tolist()
@@ -30,10 +32,11 @@ class Lot(NamedTuple):
     urls: UrlBatch = NO_URLS
     values: Any = None
     place: int = 0
+    shared: bool = False
 
     @classmethod
     def of(cls, kind: str, urls: UrlBatch, values: Any = None, place: int = 0) -> Lot:
-        """URLs, which belong to their domains."""
+        """URLs; their keys are those of their domains."""
         return cls(kind, urls.pld_key, urls, values, place)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Lot:

@@ -36,6 +36,9 @@ class Outbox:
         self.trails: dict[int, Trail] = {}
         self.cookies: dict[int, Cookies] = {}  # of the redirects that led to a URL, by its key
         self.scope: list[str] = []  # what redirects of seeds have added to it
+        self.assigned: dict[
+            int, int
+        ] = {}  # processes of hosts (`assigning`), which make no batch by themselves
         self.standing = Standing()
         self._saved: list[KeyColumn] = []  # keys of links that need not be sent
         self.size = 0  # bytes of links
@@ -80,11 +83,13 @@ class Outbox:
         other.links, other.edges, other.scope = list(self.links), list(self.edges), list(self.scope)
         other.trails, other.cookies, other._saved = dict(self.trails), dict(self.cookies), list(self._saved)
         other.size, other.since, other.standing = self.size, self.since, copy(self.standing)
+        other.assigned = dict(self.assigned)
         return other
 
     def head(self) -> dict[str, Any]:
         """What of it is for JSON."""
-        return {"scope": self.scope, "cookies": list(self.cookies.items())}
+        assigned = {"assigned": list(self.assigned.items())} if self.assigned else {}
+        return {"scope": self.scope, "cookies": list(self.cookies.items()), **assigned}
 
     def save(self) -> dict[str, Any]:
         """The arrays of it as they came, for `load`: then the same batch is made of them."""
@@ -117,6 +122,7 @@ class Outbox:
         self.links, self.edges = [links] if len(links) else [], [edges] if len(edges[0]) else []
         self.trails = dict(Trails.pairs(np.frombuffer(saved["trails"], np.uint64)))
         self.cookies, self.scope = cookies_in(head), list(head["scope"])
+        self.assigned = assigned_in(head)
         self._saved = [np.frombuffer(saved["saved"], np.uint64)]
         self.standing = Standing.read(saved)
         self.size, self.since = int(links.packed.lengths().sum()), now
@@ -148,3 +154,8 @@ def cookies_in(head: Mapping[str, Any]) -> dict[int, Cookies]:
         int(key): [(str(url), tuple(map(str, values))) for url, values in cookies]
         for key, cookies in head["cookies"]
     }
+
+
+def assigned_in(head: Mapping[str, Any]) -> dict[int, int]:
+    """The processes of hosts in what `Outbox.head` gave."""
+    return {int(host): int(process) for host, process in head.get("assigned", ())}

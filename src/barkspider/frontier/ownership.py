@@ -25,7 +25,7 @@ from barkspider.url import split
 from barkspider.url.partition import SLOT_OF, KeyColumn, OwnerColumn, by_hash, by_hierarchy, top_level
 
 FROZEN = "frozen.snapshot"
-_APART = ("cross-over", "independent")  # modes in which processes fetch what others own
+APART = ("cross-over", "independent")  # modes in which processes fetch what others own
 _MOST_HOSTS = 100_000  # whose owners are remembered, some 100 bytes each
 _OTHERS = "*"  # the top-level domains that are not named
 
@@ -49,12 +49,12 @@ def shares_hosts(parallel: Parallel) -> bool:
     (True, False)
     """
     splits = parallel.partition == "url" or ":" in parallel.partition
-    return parallel.processes > 1 and (splits or parallel.mode in _APART)
+    return parallel.processes > 1 and (splits or parallel.mode in APART)
 
 
 def divides_domains(parallel: Parallel) -> bool:
     """Whether several processes may have URLs of the same domain."""
-    return parallel.processes > 1 and (parallel.partition != "domain" or parallel.mode in _APART)
+    return parallel.processes > 1 and (parallel.partition != "domain" or parallel.mode in APART)
 
 
 def freeze(env: Env, folder: Path, replicas: UrlBatch, weights: Mapping[str, int]) -> None:
@@ -87,7 +87,8 @@ class Ownership:
         """`folder` is that of the part."""
         parallel = settings.parallel
         self._processes = parallel.processes
-        self._column = SLOT_OF.get(parallel.partition)
+        # By address it is the owner of a host's name who finds out whose it is (`assigning`).
+        self._column = "host_key" if parallel.partition == "address" else SLOT_OF.get(parallel.partition)
         self._function = load_function(parallel.partition) if ":" in parallel.partition else None
         replicas, weights = frozen(env, folder)
         self._replicas: KeyColumn = np.unique(replicas.key)

@@ -25,11 +25,13 @@ from barkspider.engine.job import Job
 from barkspider.engine.recrawl import LAST, read_last
 from barkspider.engine.trust import write_settings
 from barkspider.frontier.dividing import Dividing
-from barkspider.frontier.exchange import NAME, batch_name, inbox
-from barkspider.parallel.division import PARTITION, check_share, folders, here, share, write_division
+from barkspider.frontier.exchange import NAME, batch_name, cookies_of, inbox
+from barkspider.frontier.ownership import APART, FROZEN
+from barkspider.parallel.division import check_share, folders, here, share, write_division
 from barkspider.parallel.generations import tidy
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import MANIFEST, read_manifest
+from barkspider.url.partition import SLOT_OF
 
 
 async def resize(job: Job, processes: int, tell: Callable[[int, int], None] = lambda *_: None) -> None:
@@ -59,12 +61,18 @@ async def resize(job: Job, processes: int, tell: Callable[[int, int], None] = la
 
 def _checked(job: Job, processes: int) -> Settings:
     """The settings of the resized job; raises what is wrong with it."""
-    path, old = job.path, part_folders(job.path)
-    partition = read_division(path).get("partition") if (path / DIVISION).is_file() else PARTITION
-    if partition != PARTITION:
+    path, old, parallel = job.path, part_folders(job.path), job.settings.parallel
+    about = read_division(path) if (path / DIVISION).is_file() else {}
+    partition = about.get("partition", parallel.partition)
+    if partition not in SLOT_OF:
         raise UsageError(
-            f"{path} is divided by {partition}, which has no slots to move: only a crawl that is divided by {PARTITION} "
-            "can be resized"
+            f"{path} is divided by {partition}, which has no slots to move: only a crawl that is divided by "
+            f"{', '.join(SLOT_OF)} can be resized"
+        )
+    if parallel.mode in APART and len(old) > 1:
+        raise UsageError(
+            f"{path} is crawled in {parallel.mode} mode, in which a page has no owner who could keep it: only a crawl in "
+            "exchange or firewall mode can be resized"
         )
     if len(here(job.settings)) < len(old):
         raise UsageError(
@@ -112,7 +120,9 @@ async def _build(
             new.append(NewPart(folder, share(settings, part), job.seeds(), env, earlier))
             stack.callback(new[-1].close)
             env.make_folder(inbox(folder, part))
-        dividing, counted = Dividing([each.frontier for each in new], tell_of), Counted()
+            if FROZEN in env.list(old[0]):  # what is replicated stays so
+                env.write_whole(folder / FROZEN, env.read(old[0] / FROZEN))
+        dividing, counted = Dividing([each.frontier for each in new], settings, tell_of), Counted()
         posts = []
         for part, folder in enumerate(old):
             if (
@@ -133,6 +143,7 @@ async def _build(
         dividing.finish()
         for path in _under_way(old, posts):
             counted.extend(dividing.deliver(env, path))
+            counted.redirected += cookies_of(env, path)
         for each in new:
             each.commit(counted)
         stack.pop_all()

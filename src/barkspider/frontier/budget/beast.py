@@ -278,9 +278,12 @@ class Beast:
             self.moved.placed += len(batch)
 
     def adopt_left_over(self, queues: int, entries: npt.NDArray[np.uint64]) -> None:
-        """Take what another one's `left_over` gave, of domains of which nothing is known here."""
+        """Take what another one's `left_over` gave. Of a domain that several have URLs of, whose turn is last counts."""
         self._grow(queues)
-        self._placement.load(np.concatenate([self._placement.entries(1), entries]))
+        known = np.concatenate([self._placement.entries(1), entries])
+        known = known[np.lexsort((known[:, 1], known[:, 0]))]
+        last = np.append(known[1:, 0] != known[:-1, 0], True)[: len(known)]
+        self._placement.load(known[last])
 
     def _grow(self, queues: int) -> None:
         while len(self._queues) < queues:
