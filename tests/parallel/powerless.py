@@ -123,7 +123,7 @@ class Part:
         self.others._look()
         assert self.others._timer is not None
         self.others._timer.cancel()
-        await self.others.settle()
+        await self.others.finish()
         outcomes = []
         while self.coming and self.coming[0][0] <= now:
             outcomes.append(heapq.heappop(self.coming)[2])

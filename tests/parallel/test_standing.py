@@ -13,7 +13,7 @@ import pytest
 from barkspider.core.batch import NO_URLS
 from barkspider.core.events import Score, Scored
 from barkspider.engine.harvest import Harvest
-from barkspider.frontier.budget.redirects import NOWHERE
+from barkspider.frontier.budget.domain_redirects import NOWHERE
 from barkspider.frontier.budget.star import Star
 from barkspider.frontier.irlbot import Irlbot
 from barkspider.frontier.source import Found

@@ -13,7 +13,7 @@ while a crawl is writing.
 Writing: `writer` is the whole. `warc` writes files of `records`, packed one by one (`packing`), and knows which payloads
 the job has (`payloads`); `cdxj` makes their indexes, whose keys are `surt`. `notes` are rows before they count, `rows`
 are on their way to `tables`, whose columns `schemas` declares. At the end `duplicates` finds equal pages, and `domains` sums
-up pages and links, both in bounded memory (`grouping`). `recovery` is the way back after a crash, `earlier` what there was before a crawl was
+up pages and links, both in bounded memory (`grouping`). `recovery` is the way back after a crash, `inherited` what there was before a crawl was
 divided anew.
 Reading: `reader` reads WARC files, `captures` finds a URL in them, `views` answers SQL,
 `wacz` packs a crawl into one file, `verify` checks it all.
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from barkspider.archive.recovery import Committed, Recovered, count_kept, recover
     from barkspider.archive.tables import TableFolder, open_table
     from barkspider.archive.warc import Original, Stored, WarcWriter
-    from barkspider.archive.writer import ArchiveWriter, Facts, Fetched
+    from barkspider.archive.writer import ArchiveWriter, Fetched, PageFacts
 
 __all__ = [
     "ArchiveWriter",
     "Committed",
-    "Facts",
     "Fetched",
     "Note",
     "Original",
+    "PageFacts",
     "Record",
     "Recovered",
     "Stored",
@@ -58,7 +58,7 @@ __all__ = [
 _MODULES = {
     "ArchiveWriter": "writer",
     "Committed": "recovery",
-    "Facts": "writer",
+    "PageFacts": "writer",
     "Fetched": "writer",
     "Note": "notes",
     "Original": "warc",

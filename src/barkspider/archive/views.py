@@ -78,7 +78,7 @@ _NO_OTHERS: Mapping[str, Callable[[], pa.Table]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class QueryBounds:
     """What an answer may take: seconds, rows of it, bytes of RAM, 0 meaning no bound; and a folder for what does not fit there."""
 
     seconds: float = 0.0
@@ -87,7 +87,7 @@ class Bounds:
     scratch: str = ""
 
 
-_UNBOUNDED = Bounds()
+_UNBOUNDED = QueryBounds()
 
 
 def ask(
@@ -96,7 +96,7 @@ def ask(
     sql: str,
     others: Mapping[str, Callable[[], pa.Table]] = _NO_OTHERS,
     parameters: Sequence[str] = (),
-    bounds: Bounds = _UNBOUNDED,
+    bounds: QueryBounds = _UNBOUNDED,
 ) -> pa.Table:
     """The answer to one SELECT over the views of an archive, or of those of all parts of a job: pages, links, domains,
     robots, errors, listings, batches, decisions, duplicates, parallel; of parts, each row has the number of its `part`.
@@ -135,7 +135,7 @@ def ask(
 
 
 def _answer(
-    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[str], bounds: Bounds
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[str], bounds: QueryBounds
 ) -> pa.Table:
     """Ask in a thread, so that this one can hear Ctrl-C: DuckDB is deaf to it while it counts."""
 
@@ -168,7 +168,7 @@ def _files(env: Env, folders: Sequence[Path]) -> dict[str, list[list[str]]]:
 
 @contextmanager
 def _connection(
-    files: dict[str, list[list[str]]], damaged: Callable[[str], object], bounds: Bounds
+    files: dict[str, list[list[str]]], damaged: Callable[[str], object], bounds: QueryBounds
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database in memory whose views are the tables; locked, so that no query can open anything else.
 

@@ -14,7 +14,7 @@ from barkspider.core.errors import SettingsError
 from barkspider.core.load import change_settings
 from barkspider.core.settings import Limits, Settings
 from barkspider.engine import Statistics, check_hosts
-from barkspider.parallel.cluster.driver import (
+from barkspider.parallel.cluster.client import (
     ClusterCrawl,
     answer,
     begin,

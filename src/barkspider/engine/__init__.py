@@ -1,6 +1,6 @@
 """The crawl as a whole: the one room that knows the order of the stages.
 
-    job ─► recovery: parts of a crawl ─► loop ─► work: fetch ─► reading ─► harvest ─► ledger ─► frontier, tables
+    job ─► recovery: components of a crawl ─► loop ─► work: fetch ─► reading ─► harvest ─► ledger ─► frontier, tables
 
 `loop` runs a crawl and `work` does what its frontier says; `arrivals` tells what is read next, `reaping` makes harvests of it, `contents` reads responses, large ones in a thread, `reading` and
 `links` turn them into what a `harvest` takes in, `outcomes` are its rows in the journal. `ledger` makes the crawl survive with a journal of harvests and checkpoints;

@@ -20,7 +20,7 @@ from barkspider.core.settings import Settings
 from barkspider.engine.folder import DIVISION, LOCK, LOG, SETTINGS, is_part, read_division
 from barkspider.engine.job import Job
 from barkspider.storage.env import Env
-from barkspider.storage.store.copies import Copies, FencedError, Index, Source, bring_back, last_copy
+from barkspider.storage.store.copies import CopiedFile, Copies, FencedError, Index, bring_back, last_copy
 from barkspider.storage.store.manifest import MANIFEST, read_manifest
 from barkspider.storage.store.remote import Remote
 
@@ -80,25 +80,25 @@ class Copier:
         if not self._keep:
             self._remove_complete()
 
-    def _sources(self) -> Iterator[tuple[str, Source | None]]:
+    def _sources(self) -> Iterator[tuple[str, CopiedFile | None]]:
         env, folder = self._env, self._folder
         _, states = read_manifest(env, folder)
         for state in states.values():
             for file, length in state.get("files", {}).items():
-                yield file, Source(folder / file, length)
+                yield file, CopiedFile(folder / file, length)
         archive = folder / "archive"
         for name, path, size, complete in committed_files(env, archive, states["kept"]):
             file = f"{archive.name}/{name}"
             if size is not None:
-                yield file, Source(path, size, apart=complete)
+                yield file, CopiedFile(path, size, apart=complete)
             elif file in self._copies.last.files:
                 yield file, None
         for name in env.list(folder):
             path = folder / name
             if path.is_file() and name not in _NOT_COPIED and not name.endswith(".new"):
-                yield name, Source(path, env.size(path), grows=name == LOG)
+                yield name, CopiedFile(path, env.size(path), grows=name == LOG)
 
-    def _are_there(self, sources: dict[str, Source | None]) -> bool:
+    def _are_there(self, sources: dict[str, CopiedFile | None]) -> bool:
         return all(source is None or source.path.is_file() for source in sources.values())
 
     def _remove_complete(self) -> None:
@@ -134,8 +134,8 @@ def copy_about(env: Env, job: Path, url: str) -> None:
         for name in env.list(job)
         if (job / name).is_file() and name.endswith((".toml", ".txt", ".jsonl"))
     ]
-    sources: dict[str, Source | None] = {
-        name: Source(job / name, env.size(job / name), grows=False) for name in files
+    sources: dict[str, CopiedFile | None] = {
+        name: CopiedFile(job / name, env.size(job / name), grows=False) for name in files
     }
     Copies.claim(Remote.at(url), JOB).copy(sources)
 

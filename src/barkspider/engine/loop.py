@@ -36,7 +36,7 @@ from barkspider.engine.neighbours import Correspondence, Neighbours
 from barkspider.engine.preflight import canonical_seeds, fit_open_files
 from barkspider.engine.reach import Reach
 from barkspider.engine.reaping import Reaping
-from barkspider.engine.recovery import Parts, open_parts
+from barkspider.engine.recovery import Components, open_components
 from barkspider.engine.sampler import Sampler
 from barkspider.engine.statistics import Statistics
 from barkspider.engine.watch import Watch
@@ -57,13 +57,17 @@ class Crawl:
     `run` returns when nothing is left, a limit is reached, or `stop` was called; it can run once.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, components: Components) -> None:
         """`open` makes one from a job."""
-        self._job, self._clock, self._steady = parts.job, parts.clock, parts.steady
-        self._tally, self._ledger, self._links = parts.tally, parts.ledger, parts.links
-        self._phases = parts.tally.phases
-        self._archive, self._worker, self._frontier = parts.archive, parts.worker, parts.frontier
-        self.replayed = parts.replayed  # outcomes since the last checkpoint
+        self._job, self._clock, self._steady = components.job, components.clock, components.steady
+        self._tally, self._ledger, self._links = components.tally, components.ledger, components.links
+        self._phases = components.tally.phases
+        self._archive, self._worker, self._frontier = (
+            components.archive,
+            components.worker,
+            components.frontier,
+        )
+        self.replayed = components.replayed  # outcomes since the last checkpoint
         self.fault: StorageError | ShortMemoryError | None = None  # what ended the crawl, if it was no wish
         self.others: Correspondence | None = None  # the other processes, if there are any
         self._given: dict[
@@ -79,7 +83,7 @@ class Crawl:
         self.started = self._clock.monotonic()
         self._limits = self._job.settings.limits
         self._watch = Watch(self._log)
-        self._reaping = Reaping(parts, self._watch, self._reach, self._read_aside, self._log_error)
+        self._reaping = Reaping(components, self._watch, self._reach, self._read_aside, self._log_error)
         self._arrived = self._reaping.arrived  # filled by `_arrive` and `_take_in`
         self._checkpointer = Checkpointer(
             self._ledger,
@@ -91,8 +95,8 @@ class Crawl:
             copying(self._job),
         )
         self._timer: asyncio.TimerHandle | None = None
-        self._answers = Answers(self, parts, self._checkpointer)
-        self._sampler = Sampler(parts, self._checkpointer, self.statistics, lambda: self.others)
+        self._answers = Answers(self, components, self._checkpointer)
+        self._sampler = Sampler(components, self._checkpointer, self.statistics, lambda: self.others)
 
     @classmethod
     def open(cls, job: Job, clock: Clock | None = None, neighbours: Neighbours | None = None) -> Self:
@@ -101,14 +105,14 @@ class Crawl:
         `neighbours` are the other processes with which it divides a crawl."""
         fetch, fitted = job.settings.fetch, fit_open_files(job.settings)
         job.settings = fit_memory(fitted)
-        parts = open_parts(job, clock or SystemClock())
-        crawl = cls(parts)
+        components = open_components(job, clock or SystemClock())
+        crawl = cls(components)
         hasten = crawl._checkpointer.hasten if job.settings.store.url else None
         if neighbours is not None:
             crawl.others = Correspondence(
                 *(neighbours, crawl._frontier, crawl._ledger, crawl._archive, crawl.take_in),
                 *(crawl._links.extend, crawl._clock.wall, crawl._fail, crawl._news.set, hasten),
-                lambda batch: parts.cookies.receive(batch, crawl._steady.now()),
+                lambda batch: components.cookies.receive(batch, crawl._steady.now()),
                 shares_hosts(job.settings.parallel),
             )
             crawl._checkpointer.told = crawl.others.committed

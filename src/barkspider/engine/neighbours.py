@@ -157,9 +157,9 @@ class Correspondence:
         """Look no longer."""
         if self._timer is not None:
             self._timer.cancel()
-        await self.settle()
+        await self.finish()
 
-    async def settle(self) -> None:
+    async def finish(self) -> None:
         """Wait until what is being sent is sent, and what is being received is taken in."""
         for task in (self._sending, self._receiving):
             if task is not None:

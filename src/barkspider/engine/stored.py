@@ -124,12 +124,12 @@ class StoredJob:
         self, sql: str, parameters: Sequence[str] = (), *, scratch: str = "", **bounds: float
     ) -> pa.Table:
         """The answer to a SELECT over pages, links, domains, robots, errors, listings, batches, duplicates, parallel and
-        history. Each ? stands for one of the `parameters`; `seconds`, `rows` and `memory` bound what it may take, `scratch` is a folder for what does not fit in memory (`archive.views.Bounds`).
+        history. Each ? stands for one of the `parameters`; `seconds`, `rows` and `memory` bound what it may take, `scratch` is a folder for what does not fit in memory (`archive.views.QueryBounds`).
         """
         # Here: a crawl does not wait for DuckDB to load.
-        from barkspider.archive.views import Bounds, ask
+        from barkspider.archive.views import QueryBounds, ask
 
-        limits = Bounds(
+        limits = QueryBounds(
             bounds.get("seconds", 0.0), int(bounds.get("rows", 0)), int(bounds.get("memory", 0)), scratch
         )
         return ask(self._env, self.archives, sql, {"history": self._history}, parameters, limits)

@@ -17,7 +17,7 @@ reads one response, `repair` puts right what only browsers read, `decoding` take
 from barkspider.fetch.addresses import AddressRules
 from barkspider.fetch.cookies import CookieJar
 from barkspider.fetch.dns import Resolution
-from barkspider.fetch.exchange import OURS, REDIRECTS, STALE, TEMPORARY, Exchange, Timing
+from barkspider.fetch.exchange import OURS, REDIRECTS, STALE, TEMPORARY, HttpExchange, Timing
 from barkspider.fetch.fetcher import Fetcher, Response
 from barkspider.fetch.headers import Validators, retry_after, user_agent
 from barkspider.fetch.message import read_whole
@@ -29,8 +29,8 @@ __all__ = [
     "TEMPORARY",
     "AddressRules",
     "CookieJar",
-    "Exchange",
     "Fetcher",
+    "HttpExchange",
     "Resolution",
     "Response",
     "Timing",

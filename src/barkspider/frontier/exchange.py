@@ -29,7 +29,7 @@ from barkspider.core.events import HostResolved, Prepared, Received, Score, Seal
 from barkspider.core.records import Flag
 from barkspider.core.settings import Settings
 from barkspider.frontier.assigning import UNASSIGNED, Assigning
-from barkspider.frontier.budget.redirects import NOWHERE
+from barkspider.frontier.budget.domain_redirects import NOWHERE
 from barkspider.frontier.budget.star import RANKER
 from barkspider.frontier.census import Census
 from barkspider.frontier.outbox import (

@@ -22,7 +22,7 @@ from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.budget.budgets import Distribution
-from barkspider.frontier.budget.redirects import NOWHERE
+from barkspider.frontier.budget.domain_redirects import NOWHERE
 from barkspider.frontier.decisions import BUDGET, ROBOTS_UNKNOWN, SITE_DUPLICATES
 from barkspider.frontier.gate import Gate, Saved
 from barkspider.frontier.lots import WAITING, Lot

@@ -18,7 +18,7 @@ from typing import Self
 
 from barkspider.core.errors import StorageError
 from barkspider.storage.calls import APPEND, CUT, LOCK, READ, Calls, FolderLock
-from barkspider.storage.memory import Data, as_bytes
+from barkspider.storage.raw import Data, as_bytes
 
 _GATHER = 1 << 18  # writes are gathered up to this size; one a quarter as long or longer goes out by itself
 _PIECES = 1024  # that the system takes in one call

@@ -15,7 +15,7 @@ on the origin alone, `rows` packs those in scope, with keys by `xxh3`.
 from barkspider.url.domains import Domains, is_address
 from barkspider.url.keys import KeyMaker
 from barkspider.url.normalise import Normaliser
-from barkspider.url.parse import Parts, origin, parse, split
+from barkspider.url.parse import UrlParts, origin, parse, split
 from barkspider.url.patterns import PathPattern
 from barkspider.url.robots import ALLOW_ALL, DISALLOW_ALL, RobotsRules
 from barkspider.url.scope import OTHER_PROTOCOLS, ScopeRules, landing
@@ -27,10 +27,10 @@ __all__ = [
     "Domains",
     "KeyMaker",
     "Normaliser",
-    "Parts",
     "PathPattern",
     "RobotsRules",
     "ScopeRules",
+    "UrlParts",
     "is_address",
     "landing",
     "origin",
