@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
+from importlib.resources import files
 
 from barkspider.report.markup import Markup, join, text
+from barkspider.report.page import style
 
 PAGES = (
     ("/", "Overview"),
@@ -19,6 +22,24 @@ PAGES = (
 )
 
 
+def _own(name: str) -> str:
+    return files("barkspider.dashboard").joinpath(name).read_text("utf-8")
+
+
+# What every page needs, and its type.
+FILES = {
+    "style.css": (style(), "text/css"),
+    "dashboard.css": (_own("dashboard.css"), "text/css"),
+    "app.js": (_own("app.js"), "text/javascript"),
+}
+
+
+def address(name: str) -> str:
+    """Where one of these is: another place when it has changed, so that a browser may keep it for ever. The page that says
+    that a crawl stops is whole without another request, whenever its dashboard goes."""
+    return f"/static/{name}?{sha256(FILES[name][0].encode()).hexdigest()[:12]}"
+
+
 def page(job: str, path: str, inside: Markup, *, title: str = "", live: bool = False) -> str:
     """A whole page; one that is `live` is kept up to date by the script."""
     name = title or next((name for place, name in PAGES if place == path), "")
@@ -31,8 +52,8 @@ def page(job: str, path: str, inside: Markup, *, title: str = "", live: bool = F
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{text(name)} – {text(job)} – barkspider</title>"
-        '<link rel="stylesheet" href="/static/style.css"><link rel="stylesheet" href="/static/dashboard.css">'
-        '<script src="/static/app.js" defer></script></head>'
+        f'<link rel="stylesheet" href="{address("style.css")}"><link rel="stylesheet" href="{address("dashboard.css")}">'
+        f'<script src="{address("app.js")}" defer></script></head>'
         f'<body><a class="skip" href="#main">to the content</a><header class="top"><span class="job">{text(job)}</span>'
         f'<nav aria-label="Pages">{links}</nav><button type="button" id="theme">Light or dark</button></header>'
         f'<main id="main"{kept}>{inside}</main></body></html>'
