@@ -62,17 +62,13 @@ class Crawl:
         self._job, self._clock, self._steady = components.job, components.clock, components.steady
         self._tally, self._ledger, self._links = components.tally, components.ledger, components.links
         self._phases = components.tally.phases
-        self._archive, self._worker, self._frontier = (
-            components.archive,
-            components.worker,
-            components.frontier,
-        )
+        self._archive, self._worker = components.archive, components.worker
+        self._frontier = components.frontier
         self.replayed = components.replayed  # outcomes since the last checkpoint
         self.fault: StorageError | ShortMemoryError | None = None  # what ended the crawl, if it was no wish
         self.others: Correspondence | None = None  # the other processes, if there are any
-        self._given: dict[
-            int, asyncio.Future[None]
-        ] = {}  # by their identity, seeds that are in no record yet
+        # By their identity, seeds that are in no record yet.
+        self._given: dict[int, asyncio.Future[None]] = {}
         self._asked = deque[Request]()  # filled by `_loop`, emptied there while there is room
         self._news = asyncio.Event()
         self._under_way = 0  # instructions that were begun and have not arrived
@@ -300,9 +296,8 @@ class Crawl:
             self._phases.end("tables")
         done = self._frontier.step(self._steady.now(), harvest.outcomes)
         self._phases.end("frontier")
-        if (
-            traced := self._frontier.traced()
-        ):  # no part of the harvest: after a crash the last ones are missing
+        traced = self._frontier.traced()  # no part of the harvest: after a crash the last ones are missing
+        if traced:
             self._archive.add(batches_of(decision_note(*each) for each in traced), NO_URLS)
             self._phases.end("tables")
         return done

@@ -143,9 +143,8 @@ class Correspondence:
         self._handed_in, self._rank_at = list(exchange.applied), 0.0
         self._sending: asyncio.Task[None] | None = None
         self._receiving: asyncio.Task[None] | None = None
-        self._sent_up_to: list[
-            int
-        ] = []  # the batches that were sent last; none: an earlier run may not have sent its last
+        # The batches that were sent last; none: an earlier run may not have sent its last.
+        self._sent_up_to: list[int] = []
         self._timer: asyncio.TimerHandle | None = None
         self.ended = False  # whether somebody who sees all processes has said that nothing will come any more
 

@@ -88,9 +88,8 @@ def _checked(job: Job, processes: int) -> Settings:
         raise UsageError(f"{path} has {processes} process{'es' if processes > 1 else ''} already")
     settings = replace(job.settings, {"parallel.processes": processes})
     check_share(settings)
-    for folder in (
-        old if old != [path] else ()
-    ):  # those that a killed supervisor has left behind are about to end
+    # Those that a killed supervisor has left behind are about to end.
+    for folder in old if old != [path] else ():
         lock = job.env.lock(folder / LOCK)
         if lock is None:
             raise JobError(f"{folder} is in use by another process; wait for it, or end it")
@@ -125,9 +124,8 @@ async def _build(
         dividing, counted = Dividing([each.frontier for each in new], settings, tell_of), Counted()
         posts = []
         for part, folder in enumerate(old):
-            if (
-                folder != job.path
-            ):  # its own may be of another's making; those of the whole have been looked at
+            # Its own may be of another's making; those of the whole have been looked at.
+            if folder != job.path:
                 write_settings(env, folder, share(job.settings, part))
             own = job if folder == job.path else Job.open(folder, env, trust=True, part=True)
             try:
