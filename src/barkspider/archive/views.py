@@ -79,7 +79,8 @@ _NO_OTHERS: Mapping[str, Callable[[], pa.Table]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class QueryBounds:
-    """What an answer may take: seconds, rows of it, bytes of RAM, 0 meaning no bound; and a folder for what does not fit there."""
+    """What an answer may take: seconds, rows of it, bytes of RAM, 0 meaning no bound; and a folder for what does not
+    fit there."""
 
     seconds: float = 0.0
     rows: int = 0

@@ -65,6 +65,36 @@ def export(
     Example: barkspider export jobs/mine --format parquet --output pages.parquet
     """
     output = None if output == Path("-") else output
+    write = _writer(what, format_, output, newest, json_)
+    from barkspider.engine import open_job
+
+    opened = open_job(job)
+    of_texts, passed = write in _OF_TEXTS, Counter[str]()
+
+    def counted(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        for row in rows:
+            passed["pages"] += 1
+            yield row
+
+    def whole() -> int:
+        return int(opened.query("SELECT count(*) AS n FROM pages")["n"][0].as_py()) if of_texts else 0
+
+    with working("writing", lambda: passed["pages"], whole):
+        written = write(
+            counted(_pages(opened, _older(opened) if newest else set())) if of_texts else opened, output
+        )
+    if json_:
+        say_json({"output": str(output), **written})
+    if written.get("edges") == 0:
+        note = "no link from one domain to another was found, so the graph is empty"
+        say(f"barkspider: {note}", error=True)
+    return 0
+
+
+def _writer(
+    what: str, format_: str | None, output: Path | None, newest: bool, json_: bool
+) -> Callable[[Any, Path | None], dict[str, int]]:
+    """What writes what is asked for; `UsageError` in one line when it cannot be had like this."""
     if what not in _WRITERS:
         raise UsageError(f"--what is {what!r}; it is {' or '.join(_WRITERS)}")
     writers = _WRITERS[what]
@@ -81,29 +111,7 @@ def export(
         raise UsageError(f"{output} exists; name another file with --output")
     if output is not None and not output.absolute().parent.is_dir():
         raise UsageError(f"the folder of {output} does not exist; create it first")
-    from barkspider.engine import open_job
-
-    opened = open_job(job)
-    of_texts, passed = writers[chosen] in _OF_TEXTS, Counter[str]()
-
-    def counted(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        for row in rows:
-            passed["pages"] += 1
-            yield row
-
-    def whole() -> int:
-        return int(opened.query("SELECT count(*) AS n FROM pages")["n"][0].as_py()) if of_texts else 0
-
-    with working("writing", lambda: passed["pages"], whole):
-        written = writers[chosen](
-            counted(_pages(opened, _older(opened) if newest else set())) if of_texts else opened, output
-        )
-    if json_:
-        say_json({"output": str(output), **written})
-    if written.get("edges") == 0:
-        note = "no link from one domain to another was found, so the graph is empty"
-        say(f"barkspider: {note}", error=True)
-    return 0
+    return writers[chosen]
 
 
 def _older(job: StoredJob) -> set[tuple[str, int]]:

@@ -2,15 +2,28 @@
 
     job ─► recovery: components of a crawl ─► loop ─► work: fetch ─► reading ─► harvest ─► ledger ─► frontier, tables
 
-`loop` runs a crawl and `work` does what its frontier says; `arrivals` tells what is read next, `reaping` makes harvests of it, `contents` reads responses, large ones in a thread, `reading` and
-`links` turn them into what a `harvest` takes in, `outcomes` are its rows in the journal. `ledger` makes the crawl survive with a journal of harvests and checkpoints;
-`checkpointer` says when these are made, `checkpoint` what they hold, `recovery` is the way back from them; `cookies` are kept
-with them, and `copying` keeps copies of all of it in a store. `job` is the folder on disk, `folder` how it is told from others and `trust` whose settings it has, `control` how a crawl is spoken to, `answers` what it says, `steering` what may be changed while it runs,
-`neighbours` how it stands with other processes of the same crawl, `statistics` what people see, `history` the same over time, whose `samples` `sampler` takes, `phases` where CPU goes, `timings` what fetches wait for, `outlook` when it will be over, `watch` what holds the loop, `reach` whom it could not reach, `preflight` what is done before anything starts, `spare` how files come before connections, `blocking` all of it in one call.
+A crawl that runs: `loop` asks the frontier what to do and `work` does it. `arrivals` tells what is read next, `reaping` makes
+harvests of it; `contents` reads responses, large ones in a thread, `reading` and `links` turn them into what a `harvest`
+takes in, and `outcomes` are its rows in the journal. `neighbours` is how it stands with other processes of the same crawl.
+
+Before and after: `preflight` is what is done before anything starts, `blocking` a whole crawl in one call, `outlook`
+says when it will be over, `reach` whom it could not reach.
+
+What survives: `ledger` is the journal and the checkpoints; `checkpointer` says when these are made, `checkpoint` what they
+hold, `recovery` is the way back from them. `cookies` are kept with them, `copying` keeps copies of all of it in a store.
+
+The folder on disk: `job` makes and opens it, `folder` tells it from others, `trust` whose settings it has.
+
+What people see and say: `control` is the socket by which a crawl is spoken to, `answers` what it says there, `steering` what
+may be changed while it runs. `statistics` is the present, `history` the same over time, whose `samples` the `sampler` takes;
+`phases` counts where CPU goes, `timings` what fetches wait for. `watch` tells what holds the loop, and `spare` lets files
+come before connections.
 
 Jobs that no crawl runs on: `stored` reads one back, `verify` checks it, `adding` gives it URLs, `recrawl` its old pages to
-fetch again, `dividing` hands on what a part of it holds to parts of another number of processes, `earlier` finds what is stored of these, `domain_aliases` the domains that only lead elsewhere, `duphosts` the hosts that are copies of others, and `replicas` the list of them that a later crawl goes by. `explain` is one
-fetch in all its steps, `why` what became of a URL.
+fetch again, of which `earlier` finds what is stored. `dividing` hands on what a part of a crawl holds to parts of another
+number. `domain_aliases` finds the domains that only lead elsewhere, `duphosts` the hosts that are copies of others,
+and `replicas` is the list of them that a later crawl goes by.
+`explain` is one fetch in all its steps, `why` what became of a URL.
 """
 
 from importlib import import_module

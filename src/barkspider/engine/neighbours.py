@@ -106,10 +106,10 @@ class Neighbours(Protocol):
 
 
 class Correspondence:
-    """See the module. Lives on the loop of its crawl; `take_in` is given what arrives, `extend` what belongs to the scope;
-    `wall` gives the time, in seconds since 1970; `fail` is told what went wrong while nobody waited for it; `wake` is called when
-    there is something for `sift` to give. `hasten`, if checkpoints are copied, asks for one: when there is nothing else to do,
-    others need not wait for a batch."""
+    """See the module. Lives on the loop of its crawl; `take_in` is given what arrives, `extend` what belongs to the
+    scope; `wall` gives the time, in seconds since 1970; `fail` is told what went wrong while nobody waited for it;
+    `wake` is called when there is something for `sift` to give. `hasten`, if checkpoints are copied, asks for one: when
+    there is nothing else to do, others need not wait for a batch."""
 
     def __init__(
         self,

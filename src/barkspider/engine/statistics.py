@@ -28,15 +28,16 @@ class Problem:
 class Statistics:
     """A moment of a crawl. Rates are over the whole time; `refused` and `failed` are by reason.
 
-    `discovered` + `ahead` = `pages` + `redirects` + `queued` + `deferred` + `in_flight` + all `refused` + all `failed` +
-    `dropped`; `ahead` counts what is known from before a crash and has not come up again. `decided` counts how often URLs
-    were put off, held back and dropped, by decision and rule.
-    `out_of_scope` counts links that never became URLs of this crawl, `robots_failed` requests for a robots.txt
-    that were not answered or answered with an error, `rejected` pages that a classifier did not keep, all by
-    reason; `classifier_errors` pages on which one's own failed, which are kept. `unchanged` of the pages were fetched again and have not changed. `problems` are the last ones that this run
-    had in reaching hosts, the newest last. `gauges` are how things stand; `loop_held` among them is the longest time, in
-    milliseconds, for which this run looked at no socket. `phases` are the CPU seconds of this run by what they were spent on
-    (`engine.phases`). `parallel` are the metrics of a crawl by several processes (`parallel.metrics`), and else not there.
+    `discovered` + `ahead` = `pages` + `redirects` + `queued` + `deferred` + `in_flight` + all `refused` + all `failed`
+    + `dropped`; `ahead` counts what is known from before a crash and has not come up again. `decided` counts how often
+    URLs were put off, held back and dropped, by decision and rule. `out_of_scope` counts links that never became URLs
+    of this crawl, `robots_failed` requests for a robots.txt that were not answered or answered with an error,
+    `rejected` pages that a classifier did not keep, all by reason; `classifier_errors` pages on which one's own failed,
+    which are kept. `unchanged` of the pages were fetched again and have not changed. `problems` are the last ones that
+    this run had in reaching hosts, the newest last. `gauges` are how things stand; `loop_held` among them is the
+    longest time, in milliseconds, for which this run looked at no socket. `phases` are the CPU seconds of this run by
+    what they were spent on (`engine.phases`). `parallel` are the metrics of a crawl by several processes
+    (`parallel.metrics`), and else not there.
     """
 
     seconds: float

@@ -123,8 +123,9 @@ class StoredJob:
     def query(
         self, sql: str, parameters: Sequence[str] = (), *, scratch: str = "", **bounds: float
     ) -> pa.Table:
-        """The answer to a SELECT over pages, links, domains, robots, errors, listings, batches, duplicates, parallel and
-        history. Each ? stands for one of the `parameters`; `seconds`, `rows` and `memory` bound what it may take, `scratch` is a folder for what does not fit in memory (`archive.views.QueryBounds`).
+        """The answer to a SELECT over pages, links, domains, robots, errors, listings, batches, duplicates, parallel
+        and history. Each ? stands for one of the `parameters`; `seconds`, `rows` and `memory` bound what it may take,
+        `scratch` is a folder for what does not fit in memory (`archive.views.QueryBounds`).
         """
         # Here: a crawl does not wait for DuckDB to load.
         from barkspider.archive.views import QueryBounds, ask

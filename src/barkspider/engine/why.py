@@ -1,4 +1,5 @@
-"""Why a URL was fetched or not, told from the structures themselves: what the last checkpoint names, the journal since, the tables.
+"""Why a URL was fetched or not, told from the structures themselves: what the last checkpoint names, the journal since,
+the tables.
 
     URL ─► normalise ─► scope ─► outcome: tables, archive ─► place: queues and DRUMs of the checkpoint, RAM, journal ─► robots.txt, host
 
@@ -51,7 +52,8 @@ _ROBOTS = "SELECT url, outcome, fetch_time FROM robots WHERE origin = ? ORDER BY
 
 @dataclass
 class Why:
-    """The answer. `refused` is the rule of the scope that keeps it out, `places` are where it waits, `decisions` what was decided
+    """The answer. `refused` is the rule of the scope that keeps it out, `places` are where it waits, `decisions` what
+    was decided
     about it, where a crawl traces its URL; `verdict` is all of it in a sentence."""
 
     url: str

@@ -31,10 +31,10 @@ class Found(NamedTuple):
     | a redirect in scope | the page | its target; nothing if it is not followed | its target | |
     | a batch of another process | None | its links to us | None | |
 
-    `edges` are links between domains, by their keys, sources and targets, that are to be counted here: of other processes,
-    or of the page instead of those that its links would make. `standing` is what another process says of domains where all go by
-    supporters. `cookies` are those that a redirect has set, `news` what came with a batch (`budget.hearsay`), `counts` for how
-    many links each of the links stands.
+    `edges` are links between domains, by their keys, sources and targets, that are to be counted here: of other
+    processes, or of the page instead of those that its links would make. `standing` is what another process says of
+    domains where all go by supporters. `cookies` are those that a redirect has set, `news` what came with a batch
+    (`budget.hearsay`), `counts` for how many links each of the links stands.
     """
 
     page: UrlRow | None

@@ -377,8 +377,8 @@ class Env:
     def make_folder(self, path: Path, durable: bool = True) -> None:
         """Create a folder and those above it, for good; one that exists is fine.
 
-        Unless it is to be `durable`, the folder itself, not those above it, may be gone after a power loss until the one above is
-        synced: that takes a busy disk a third of a second.
+        Unless it is to be `durable`, the folder itself, not those above it, may be gone after a power loss until the
+        one above is synced: that takes a busy disk a third of a second.
         """
         try:
             missing = []

@@ -3,11 +3,11 @@
     edges of parsed pages ─► DRUM edges, check+update ─ new ones ─► DRUM indegree, update: add 1
     new URLs, URLs from Q_F ────────────────────────────────────► DRUM indegree, check ─► budgeted ─► beast
 
-With `budget.reputation` = supporters, new edges go to `reputation` as well, which ranks their graph now and
-then: its supporters go to a third DRUM, and while they are in force URLs are checked against that one. With
-`budget.merge_redirects` a fourth one knows who only redirects to another (`domain_redirects`). Of several processes that divide a
-crawl one, the `RANKER`, has the edges to all domains and ranks them; it counts in-degrees of its own domains alone, and what it
-finds it gives out (`scores`), to come back to all of them (`take_score`), itself included.
+With `budget.reputation` = supporters, new edges go to `reputation` as well, which ranks their graph now and then: its
+supporters go to a third DRUM, and while they are in force URLs are checked against that one. With
+`budget.merge_redirects` a fourth one knows who only redirects to another (`domain_redirects`). Of several processes
+that divide a crawl one, the `RANKER`, has the edges to all domains and ranks them; it counts in-degrees of its own
+domains alone, and what it finds it gives out (`scores`), to come back to all of them (`take_score`), itself included.
 
 The paper keeps with each domain the hashes of all its in-neighbours, as one value of `PLDindegree`. Then
 every check of URLs would pass over the whole graph, 8 bytes an edge: 14.7 GB for the 1.8 billion edges of the
