@@ -11,6 +11,7 @@ longer than a tenth of a second (`watch`).
 from __future__ import annotations
 
 import asyncio
+import math
 import traceback
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
@@ -72,6 +73,7 @@ class Crawl:
         self._asked = deque[Request]()  # filled by `_loop`, emptied there while there is room
         self._news = asyncio.Event()
         self._under_way = 0  # instructions that were begun and have not arrived
+        self._wake = 0.0  # when the frontier wants to be called, if nothing arrives before
         self._given_up = False  # whether what arrives comes too late
         self._stopped_by = ""
         self._pauses: set[str] = set()  # why nothing is given out
@@ -215,7 +217,7 @@ class Crawl:
         """How it stands with others, if there are any: the `whole` of it takes longer."""
         if self.others is None:
             return {}
-        about = {"is_idle": self.is_idle(), "start": self.started}
+        about = {"is_idle": self.is_idle(), "sleeps": self._sleeps(), "start": self.started}
         return {"others": about | self.others.state(census=whole)}
 
     def end(self) -> None:
@@ -228,12 +230,16 @@ class Crawl:
         """Whether nothing is under way, and nothing is left but what others may send."""
         return self._frontier.is_idle() and not self._under_way and not self._arrived
 
+    def _sleeps(self) -> bool:
+        """Whether nothing is under way, and nothing is to be done before a time that is known: all hosts are left alone."""
+        return self._steady.now() < self._wake < math.inf and not self._under_way and not self._arrived
+
     # ── the loop ───────────────────────────────────────────────────────────────────────────────
 
     async def _loop(self) -> None:
         self._phases.end("open")
         while True:
-            instructions, wake = self._bring_in()
+            instructions, self._wake = self._bring_in()
             self._asked.extend(self._requests(instructions))
             while self._asked and self._worker.has_room and not self._stopped_by:
                 self._begin(self._asked.popleft())
@@ -249,7 +255,7 @@ class Crawl:
             self._phases.end("sockets")
             self._checkpointer.turn()
             self._phases.end("checkpoint")
-            await self._wait(wake)
+            await self._wait()
 
     def _set_timer(self) -> None:
         """Stop when the limit of time is over, which is counted from the beginning of this run."""
@@ -306,10 +312,10 @@ class Crawl:
         """How long this crawl has run, with its earlier runs."""
         return self._tally.before + self._clock.monotonic() - self.started
 
-    async def _wait(self, wake: float) -> None:
+    async def _wait(self) -> None:
         """Until something arrives, the frontier wants to be called, or a checkpoint is due."""
         if not self._arrived:
-            pause = max(min(wake - self._steady.now(), self._checkpointer.pause()), 0.0)
+            pause = max(min(self._wake - self._steady.now(), self._checkpointer.pause()), 0.0)
             timer = asyncio.get_running_loop().call_later(pause, self._news.set)
             await self._news.wait()
             timer.cancel()
