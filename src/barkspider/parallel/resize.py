@@ -1,6 +1,7 @@
 """A stopped job for another number of processes: a new generation of parts, made of what the old one holds.
 
     old parts, one after the other: recovered, a last checkpoint ─ all they hold, by slots ─► new parts ─► checkpoints
+    all of these ─► the store, if there is one
     job.toml, replaced in one step ─► the job has the new parts; of the old ones only the archives stay
 
 Until job.toml is replaced the job is the old one, which was only brought to checkpoints; from then on it is the new one. So a
@@ -19,6 +20,7 @@ from barkspider.core.errors import JobError, UsageError
 from barkspider.core.load import replace
 from barkspider.core.settings import Settings
 from barkspider.engine.checkpoint import Checkpoint
+from barkspider.engine.copying import Copier, copy_about, forget
 from barkspider.engine.dividing import Counted, NewPart, completed
 from barkspider.engine.folder import DIVISION, LOCK, archive_folders, part_folders, parts_in, read_division
 from barkspider.engine.job import Job
@@ -48,6 +50,7 @@ async def resize(job: Job, processes: int, tell: Callable[[int, int], None] = la
     before = job.settings
     try:
         await _build(job, settings, old, earlier, home, tell)
+        _copy(env, job, settings, old, home)
     except BaseException:
         job.settings = before
         env.remove_tree(home)
@@ -56,7 +59,11 @@ async def resize(job: Job, processes: int, tell: Callable[[int, int], None] = la
     write_settings(env, path, settings)  # if that is not reached, whoever opens the job does it
     job.settings = settings
     job.log(time.time(), "resized", processes=processes, before=len(old))
+    if settings.store.url:
+        copy_about(env, path, settings.store.url)
     tidy(job)
+    for folder in earlier if settings.store.url else ():  # of these only the archives stay in the store, too
+        Copier(env, folder, settings).copy()
 
 
 def _checked(job: Job, processes: int) -> Settings:
@@ -147,6 +154,18 @@ async def _build(
         stack.pop_all()
     _hand_on_orders(env, old, folders(home, settings.parallel.processes))
     env.sync_folder(home)
+
+
+def _copy(env: Env, job: Job, settings: Settings, old: Sequence[Path], home: Path) -> None:
+    """Copy the old parts as they were brought to checkpoints, and the new ones: of both the store has all before its job.toml
+    is replaced."""
+    if not settings.store.url:
+        return
+    for folder in old:
+        Copier(env, folder, job.settings).copy()
+    for folder in folders(home, settings.parallel.processes):
+        forget(settings.store.url, folder)  # what was left by one that was killed
+        Copier(env, folder, settings).copy()
 
 
 def _rows(env: Env, folder: Path) -> int:

@@ -110,14 +110,17 @@ def begin(job: Path, settings: Settings, seeds: list[str], resumed: bool = False
 
 
 def stored_settings(job: Path, store: str) -> Settings:
-    """The settings of a job that was begun on a cluster: of its folder, if that is on this machine, or of its store."""
+    """The settings of a job that was begun on a cluster: of its store, which others may have changed, or of its folder."""
     path = job / SETTINGS
-    if path.is_file():
-        return parse_settings(path.read_text("utf-8"), str(path))
+    here = parse_settings(path.read_text("utf-8"), str(path)) if path.is_file() else None
+    store = store or (here.store.url if here is not None else "")
     data = read_about(store, SETTINGS) if store else None
-    if data is None:
+    if data is not None:
+        there = parse_settings(data.decode(), f"{SETTINGS} in {store}")
+        return replace(there, store=replace(there.store, url=store))
+    if here is None:
         raise JobError(f"{job} is not on this machine: add --store URL, or ask where it was begun")
-    return parse_settings(data.decode(), f"{SETTINGS} in {store}")
+    return here
 
 
 def answer(job: Path, command: str, **details: Any) -> dict[str, Any]:

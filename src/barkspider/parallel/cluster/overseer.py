@@ -20,7 +20,7 @@ from barkspider.core.errors import BarkspiderError, JobError, StorageError
 from barkspider.core.load import dump_settings, parse_settings
 from barkspider.core.settings import Settings
 from barkspider.engine.copying import copy_about, read_about
-from barkspider.engine.folder import LOCK, SETTINGS
+from barkspider.engine.folder import DIVISION, LOCK, SETTINGS, read_division
 from barkspider.engine.job import SEEDS, Job
 from barkspider.engine.trust import write_settings
 from barkspider.parallel.cluster.station import Order
@@ -29,6 +29,7 @@ from barkspider.parallel.division import write_division
 from barkspider.parallel.supervisor import Supervisor
 from barkspider.storage.env import Env
 
+_DRAINED = 4  # looks at the parts between two at the nodes
 _KEPT = 20  # lines for a person that nobody has read
 
 
@@ -37,7 +38,7 @@ class ClusterSupervisor(Supervisor):
 
     def __init__(self, job: Job, stations: Stations, tell: Any) -> None:
         self._stations = stations
-        self._lamented = set[str]()  # what was told of parts that cannot be had
+        self._lamented = set[str]()  # what was told of parts and nodes
         lease, count = job.settings.parallel.lease, job.settings.parallel.processes
         self.parts = [RemotePart(part, stations, lease, job.seeds, not job.resumed) for part in range(count)]
         super().__init__(job, tell, self.parts)
@@ -59,13 +60,36 @@ class ClusterSupervisor(Supervisor):
         self._copy_about()
 
     async def _look(self) -> None:
+        if self._looks % _DRAINED == 0 and not self._stopped_by:
+            await self._look_who_leaves()
         await super()._look()
         for part in self.parts:
-            if part.lost and part.lost not in self._lamented:
-                self._lamented.add(part.lost)
-                self._tell(f"{part.folder.name}: {part.lost}")
+            if part.lost:
+                self._lament(f"{part.folder.name}: {part.lost}")
             if part.lost and part.given_up and self.fault is None:
                 self.fault = BarkspiderError(f"{part.lost}; the others went on")
+
+    async def _look_who_leaves(self) -> None:
+        """Parts whose node is about to go, and whose copies lie in a store, go on elsewhere at once."""
+        with suppress(RayError):
+            await asyncio.to_thread(self._stations.look_who_leaves)
+        for part in self.parts:
+            node = self._stations.nodes[part.number]
+            if node not in self._stations.leaving:
+                continue
+            if part.leave():
+                self._lament(f"{part.folder.name} goes on elsewhere: node {node[:12]} is about to go")
+            elif not self._stations.has_store:
+                self._lament(
+                    f"node {node[:12]} is about to go, and without a store {part.folder.name} goes with it"
+                )
+
+    def _lament(self, line: str) -> None:
+        """Tell something once."""
+        if line not in self._lamented:
+            self._lamented.add(line)
+            self._tell(line)
+            self._log("told", line=line)
 
     def _is_over(self) -> bool:
         over = super()._is_over()
@@ -93,7 +117,8 @@ class Overseer:
         self._lines: list[str] = []
         chosen = parse_settings(settings, "the settings of the crawl")
         self._job = self._open(chosen, seeds, resumed)
-        order = Order(path, 0, 0, dump_settings(self._job.settings), version("barkspider"), False)
+        generation = read_division(self._path).get("generation", 0)
+        order = Order(path, 0, 0, generation, dump_settings(self._job.settings), version("barkspider"), False)
         me = ray.get_runtime_context().current_actor
         has_store = bool(chosen.store.url)
         stations = Stations(order, me, chosen.parallel.processes, has_store)
@@ -114,7 +139,11 @@ class Overseer:
             Job.create(self._path, settings, seeds, self._env).close()
         else:
             resumed = True
-        write_division(self._env, self._path, settings)
+        division = read_about(settings.store.url, DIVISION) if settings.store.url else None
+        if division is None:
+            write_division(self._env, self._path, settings)
+        else:  # it may have been divided anew, elsewhere
+            self._env.write_whole(self._path / DIVISION, division)
         write_settings(self._env, self._path, settings)
         lock = self._env.lock(self._path / LOCK)
         if lock is None:

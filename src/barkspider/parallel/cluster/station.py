@@ -1,6 +1,6 @@
 """The actor of one part: starts its process on the node where the actor is, and carries what that has for others.
 
-ROOT = JOB/at-NODE/0001: one part on one node
+ROOT = JOB/at-NODE/0001: one part on one node, or JOB/at-NODE/0001/generation-0001 if the crawl was divided anew
   part-0001/     the job of the part
   mail/          batches, see `mail`
 """
@@ -28,7 +28,7 @@ from barkspider.core.load import parse_settings
 from barkspider.core.settings import Settings
 from barkspider.engine.control import ask
 from barkspider.engine.copying import has_copy, take_over
-from barkspider.engine.folder import SETTINGS
+from barkspider.engine.folder import SETTINGS, parts_in
 from barkspider.engine.job import Job, read_seeds
 from barkspider.engine.trust import write_settings
 from barkspider.frontier.census import KeySample, committed_census
@@ -52,11 +52,13 @@ _UNKNOWN = 1.0  # seconds until a server is asked for again whose owner does not
 
 
 class Order(NamedTuple):
-    """What a station needs to know of the crawl. `number` is greater than that of any station of the part before it."""
+    """What a station needs to know of the crawl. `number` is greater than that of any station of the part before it;
+    `generation` counts how often the crawl was divided anew."""
 
     job: str
     part: int
     number: int
+    generation: int
     settings: str
     version: str
     replaces: bool
@@ -89,6 +91,7 @@ class Station:
         root = root_of(order.job, self._node, order.part)
         if not self._settings.store.url:  # then what lies on this machine is all there is
             root = next(iter(roots(order.job, order.part)), root)
+        root = parts_in(root, {"generation": order.generation})
         self._env, self._folder = Env(), root / f"part-{order.part:04d}"
         self._env.make_folder(root)
         self._mail = Mail(self._env, root, order.part, count)
