@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     )
     from barkspider.core.load import load_settings
     from barkspider.core.settings import Settings
-    from barkspider.engine import Statistics, StoredJob, StoredPage, crawl, open_job
+    from barkspider.engine import CrawledPage, Statistics, StoredJob, StoredPage, crawl, open_job
 
 __all__ = [
     "BarkspiderError",
+    "CrawledPage",
     "JobError",
     "Settings",
     "SettingsError",
@@ -59,6 +60,7 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 _ROOMS = {
     "Settings": "core.settings",
     "load_settings": "core.load",
+    "CrawledPage": "engine",
     "Statistics": "engine",
     "StoredJob": "engine",
     "StoredPage": "engine",

@@ -157,6 +157,10 @@ def test_a_job_of_parts_is_one_job_to_every_command(
     assert [row["part"] for row in parts] == [0, 1, 2]
     assert len(open_job(job).table("pages")) == len(truth)
     assert open_job(job).page(seeds[0]).status == 200
+    changes = list(open_job(job).changes())
+    assert sorted(page.url for page in changes) == sorted(truth)
+    rest_of_them = open_job(job).changes(since=changes[len(truth) // 2].cursor)
+    assert [page.url for page in rest_of_them] == [page.url for page in changes[len(truth) // 2 + 1 :]]
     assert rest["gauges"]["sent"] == rest["gauges"]["received"] > 100
     ends = open_job(job).query(
         "SELECT sum(pages) AS n FROM (SELECT part, max(pages) AS pages FROM history GROUP BY part)"

@@ -92,6 +92,11 @@ class TableFolder:
         chosen = pa.schema([self.schema.field(name) for name in columns])
         return self._batches(self.parts() if parts is None else parts, chosen, skip)
 
+    def length(self, part: TableFile) -> int:
+        """How many rows a file has."""
+        with self._opened(part) as parquet:
+            return int(parquet.metadata.num_rows)
+
     def fits(self, part: TableFile) -> bool:
         """Whether a file has the columns of its version.
 

@@ -19,7 +19,8 @@ may be changed while it runs. `statistics` is the present, `history` the same ov
 `phases` counts where CPU goes, `timings` what fetches wait for. `watch` tells what holds the loop, and `spare` lets files
 come before connections.
 
-Jobs that no crawl runs on: `stored` reads one back, `verify` checks it, `adding` gives it URLs, `recrawl` its old pages to
+Jobs that no crawl runs on: `stored` reads one back, `changes` the pages behind a cursor, each as `pages`
+has it, `verify` checks it, `adding` gives it URLs, `recrawl` its old pages to
 fetch again, of which `earlier` finds what is stored. `dividing` hands on what a part of a crawl holds to parts of another
 number. `domain_aliases` finds the domains that only lead elsewhere, `duphosts` the hosts that are copies of others,
 and `replicas` is the list of them that a later crawl goes by.
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from barkspider.engine.control import ask
     from barkspider.engine.job import Job
     from barkspider.engine.loop import Crawl
+    from barkspider.engine.pages import CrawledPage
     from barkspider.engine.preflight import canonical_seeds, check_hosts
     from barkspider.engine.recrawl import fetch_again
     from barkspider.engine.statistics import Statistics
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Crawl",
+    "CrawledPage",
     "Job",
     "Statistics",
     "StoredJob",
@@ -58,6 +61,7 @@ __all__ = [
 
 _MODULES = {
     "Crawl": "loop",
+    "CrawledPage": "pages",
     "Job": "job",
     "Statistics": "statistics",
     "StoredJob": "stored",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +20,7 @@ from barkspider.archive.schemas import SCHEMAS
 from barkspider.archive.tables import TableFolder
 from barkspider.core.errors import StorageError, UrlError, UsageError
 from barkspider.core.settings import Page as PageSettings
-from barkspider.core.settings import Settings
+from barkspider.core.settings import Settings, UrlRules
 from barkspider.engine.domain_aliases import ERRORS, PAGES, domain_aliases, renamed
 from barkspider.engine.folder import archive_folders, check_job
 from barkspider.engine.history import read_history
@@ -31,6 +32,7 @@ from barkspider.url import Domains, KeyMaker, Normaliser, parse
 
 # What reads pages takes compiled kernels: it is imported by what needs it, so that an answer to SQL need not wait for it.
 if TYPE_CHECKING:
+    from barkspider.engine.pages import CrawledPage
     from barkspider.page import Page, PageReader
 
 
@@ -80,6 +82,15 @@ class StoredPage:
     def title(self) -> str:
         """The title of an HTML page, or ""."""
         return self.read.title
+
+    @cached_property
+    def links(self) -> list[str]:
+        """The links of an HTML page as canonical URLs, each once, whatever the scope of the crawl was."""
+        if not self.is_html:
+            return []
+        rules, read = UrlRules(), self.read
+        normalise = Normaliser(rules, Domains(rules.private_suffixes))
+        return normalise.many(read.links, parse(read.base), Counter())[0]
 
     @property
     def text(self) -> str:
@@ -197,7 +208,20 @@ class StoredJob:
                 with WarcFile.find(self._env, path) as file:
                     for record in file:
                         if record.kind in ("response", "revisit"):
-                            yield self._page(archive, record)
+                            yield self.stored(archive, record)
+
+    def changes(self, since: str = "") -> Iterator[CrawledPage]:
+        """Every page in the order it was archived, behind the one whose `cursor` is given, as far as the last checkpoint
+        goes (`checkpoint`, a minute). Whoever keeps the cursor together with what it made of the page gets each page
+        exactly once, whatever is killed meanwhile: this reader, the crawl, or both.
+
+        cursor = load()
+        for page in barkspider.open_job("jobs/example").changes(since=cursor):
+            store(page.url, page.text, page.cursor)
+        """
+        from barkspider.engine.changes import changes
+
+        return changes(self, since)
 
     def write_wacz(self, output: Path) -> dict[str, int]:
         """Pack what the crawl last committed into a WACZ file; how many WARC files, captures and pages that is."""
@@ -220,7 +244,7 @@ class StoredJob:
         if not found:
             raise UsageError(f"{url} is not in {self.path}")
         archive, capture = found[-1]
-        return self._page(archive, read_capture(self._env, archive, capture))
+        return self.stored(archive, read_capture(self._env, archive, capture))
 
     def _captures(self, url: str) -> list[tuple[Path, dict[str, Any]]]:
         """What the indexes have of a canonical URL, oldest first, each with its archive."""
@@ -248,7 +272,8 @@ class StoredJob:
             raise UsageError(f"{url!r} is not a URL ({error.reason})") from error
         return written if self._captures(written) else normal
 
-    def _page(self, archive: Path, record: Record) -> StoredPage:
+    def stored(self, archive: Path, record: Record) -> StoredPage:
+        """A record of an archive of this job, read; where it refers to another, with that one's payload."""
         from barkspider.fetch.decoding import decode
         from barkspider.fetch.message import read_whole
 
