@@ -36,8 +36,8 @@ from barkspider.core.events import (
 from barkspider.engine.harvest import Reaped
 from barkspider.engine.ledger import Ledger
 from barkspider.frontier import Driver
+from barkspider.frontier.batches import batch_name
 from barkspider.frontier.budget.budgets import Distribution
-from barkspider.frontier.exchange import batch_name
 
 _LOOK = 0.1  # seconds between two looks for what has arrived
 _RANK = 5.0  # seconds between two exchanges of in-degrees
@@ -131,7 +131,7 @@ class Correspondence:
         assert exchange is not None
         self._neighbours, self._frontier = neighbours, frontier
         self._ledger, self._archive = ledger, archive
-        self._exchange, self._sends = exchange, exchange.sends
+        self._exchange, self._sends = exchange, exchange.sorting.sends
         self._take_in, self._extend, self._wall, self._fail = take_in, extend, wall, fail
         self._take_cookies, self._shares_hosts = take_cookies, shares_hosts
         self._wake, self._hasten = wake, hasten
@@ -230,14 +230,14 @@ class Correspondence:
     def state(self, census: bool = False) -> dict[str, Any]:
         """How this process stands with the others, for whoever looks for the end of the crawl; with samples of what it has
         fetched (`frontier.census`), if these are asked for."""
-        exchange = self._exchange
-        samples = exchange.census.as_json() if census and exchange.census is not None else None
+        exchange, known = self._exchange, self._exchange.sorting.census
+        samples = known.as_json() if census and known is not None else None
         return {
             "granted": self._frontier.granted,
             "waits": self._frontier.waits,
             "sealed": list(exchange.sealed),
             "applied": list(exchange.applied),
-            "unsent": not exchange.is_empty,
+            "unsent": not exchange.sorting.is_empty,
             "waiting": exchange.waiting(),
             **({} if samples is None else {"census": samples}),
             "is_full": exchange.is_full,

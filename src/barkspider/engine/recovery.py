@@ -24,7 +24,7 @@ from barkspider.engine.statistics import Tally
 from barkspider.engine.work import Worker
 from barkspider.fetch import user_agent
 from barkspider.frontier import Driver, open_frontier
-from barkspider.frontier.exchange import batch_name, inbox, scope_of
+from barkspider.frontier.batches import batch_name, inbox, scope_of
 from barkspider.storage.store.manifest import restoring
 
 

@@ -26,8 +26,8 @@ from barkspider.engine.folder import DIVISION, LOCK, archive_folders, part_folde
 from barkspider.engine.job import Job
 from barkspider.engine.recrawl import LAST, read_last
 from barkspider.engine.trust import write_settings
+from barkspider.frontier.batches import NAME, batch_name, cookies_of, inbox
 from barkspider.frontier.dividing import Dividing
-from barkspider.frontier.exchange import NAME, batch_name, cookies_of, inbox
 from barkspider.frontier.ownership import APART, FROZEN
 from barkspider.parallel.division import check_share, folders, here, share, write_division
 from barkspider.parallel.generations import tidy
