@@ -40,6 +40,22 @@ def test_a_crawl_outlives_a_node_and_its_driver() -> None:
     assert found["fetched_again"] <= found["since_copy"], found
 
 
+def test_a_node_that_is_drained_hands_over_and_a_crawl_is_resized() -> None:
+    """With a store in a bucket."""
+    found = crawled({"pages": 400, "drain": True, "resize": 3, "s3": True})
+    assert found["code"] == 0, found["output"]
+    assert found["happened"] == ["drain", "resize"]
+    assert found["truth"] > 350
+    assert [found[name] for name in ("missing", "twice_or_wrong", "too_soon", "problems")] == [0, 0, 0, []], (
+        found
+    )
+    assert found["fetched_again"] == 0, found
+    assert found["resized"]["before"] == 2
+    assert found["nodes_after"] == 2  # one of them has joined
+    assert "goes on elsewhere" in found["output"]
+    assert "started again" not in found["output"]
+
+
 def address_of_nobody() -> str:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

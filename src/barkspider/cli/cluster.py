@@ -14,11 +14,12 @@ from barkspider.core.errors import JobError, SettingsError, UsageError
 from barkspider.core.load import change_settings
 from barkspider.core.settings import Limits, Settings
 from barkspider.engine import Job, Statistics, check_hosts
-from barkspider.engine.copying import has_crawl, is_complete_warc, restore_job
+from barkspider.engine.copying import has_crawl, restore_job, without_pages
 from barkspider.parallel.cluster.client import (
     ClusterCrawl,
     answer,
     begin,
+    check_not_crawled,
     connect,
     find,
     go_on,
@@ -84,10 +85,9 @@ def resize_on_cluster(
     address: str, folder: Path, processes: int, store: str, tell: Callable[[int, int], None]
 ) -> int:
     """Divide a crawl that was stopped among another number of processes: in a folder of this machine, from its store and back
-    there; how many there were. Complete WARC files stay where they are."""
+    there; how many there were. The pages stay there."""
     connect(address)
-    if find(folder) is not None:
-        raise JobError(f"{folder} is being crawled: stop it first, with `barkspider stop {folder} --ray …`")
+    check_not_crawled(folder)
     settings = stored_settings(folder, store)
     url = settings.store.url
     if not url:
@@ -95,7 +95,7 @@ def resize_on_cluster(
     env, scratch = Env(), folder.absolute().with_name(f".{folder.name}.resize")
     env.remove_tree(scratch)
     try:
-        restore_job(env, url, scratch, wanted=lambda file: not is_complete_warc(file))
+        restore_job(env, url, scratch, wanted=without_pages)
         held = Job.open(scratch, env, [f"store.url={url}"], trust=True)
         try:
             before = held.settings.parallel.processes

@@ -39,7 +39,7 @@ _LOG = """
 
 
 def export(
-    job: Annotated[Path, typer.Argument(help="The folder of a crawl; it may be running.")],
+    job: Annotated[str, typer.Argument(help="The folder of a crawl, which may be running, or its store.")],
     what: Annotated[
         str, typer.Option(help="pages (HTML pages with their text) or graph (links between domains).")
     ] = "pages",
@@ -67,22 +67,10 @@ def export(
     output = None if output == Path("-") else output
     write = _writer(what, format_, output, newest, json_)
     from barkspider.engine import open_job
+    from barkspider.engine.borrowing import at_hand
 
-    opened = open_job(job)
-    of_texts, passed = write in _OF_TEXTS, Counter[str]()
-
-    def counted(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        for row in rows:
-            passed["pages"] += 1
-            yield row
-
-    def whole() -> int:
-        return int(opened.query("SELECT count(*) AS n FROM pages")["n"][0].as_py()) if of_texts else 0
-
-    with working("writing", lambda: passed["pages"], whole):
-        written = write(
-            counted(_pages(opened, _older(opened) if newest else set())) if of_texts else opened, output
-        )
+    with at_hand(job) as folder:
+        written = _write(open_job(folder), write, newest, output)
     if json_:
         say_json({"output": str(output), **written})
     if written.get("edges") == 0:
@@ -112,6 +100,24 @@ def _writer(
     if output is not None and not output.absolute().parent.is_dir():
         raise UsageError(f"the folder of {output} does not exist; create it first")
     return writers[chosen]
+
+
+def _write(
+    opened: StoredJob, writer: Callable[[Any, Path | None], dict[str, int]], newest: bool, output: Path | None
+) -> dict[str, int]:
+    of_texts, passed = writer in _OF_TEXTS, Counter[str]()
+
+    def counted(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        for row in rows:
+            passed["pages"] += 1
+            yield row
+
+    def whole() -> int:
+        return int(opened.query("SELECT count(*) AS n FROM pages")["n"][0].as_py()) if of_texts else 0
+
+    with working("writing", lambda: passed["pages"], whole):
+        pages = counted(_pages(opened, _older(opened) if newest else set())) if of_texts else opened
+        return writer(pages, output)
 
 
 def _older(job: StoredJob) -> set[tuple[str, int]]:

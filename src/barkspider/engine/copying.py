@@ -12,11 +12,12 @@ STORE/
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from barkspider.archive.committed import committed_files
+from barkspider.archive.reader import OPEN, warc_number
 from barkspider.core.errors import JobError, StorageError
 from barkspider.core.settings import Settings
 from barkspider.engine.folder import (
@@ -37,6 +38,7 @@ from barkspider.storage.store.remote import Remote
 
 WHOLE, JOB = "whole", "job"  # names in a store: a job of one process; what a job of parts has beside these
 INCARNATIONS = "incarnations.json"  # in a folder: as whom copies of it were made, and which was brought back
+Choice = Callable[[Iterable[str]], set[str]]  # of the files of a copy
 _NOT_COPIED = {LOCK, INCARNATIONS}
 _AGAIN = 5  # times that a copy is begun anew because files were merged or completed meanwhile
 
@@ -117,7 +119,7 @@ class Copier:
         places = {name for name, _ in read_manifest(self._env, self._folder)[1]["kept"]["places"].values()}
         for file in self._copies.last.files:
             path = self._folder / file
-            if is_complete_warc(file) and path.name not in places:
+            if is_warc(file) and path.suffix != OPEN and path.name not in places:
                 self._env.remove(path)
 
 
@@ -165,7 +167,7 @@ def restore_job(
     url: str,
     job: Path,
     tell: Callable[[str], None] = lambda _: None,
-    wanted: Callable[[str], bool] = lambda _: True,
+    wanted: Choice = set,
 ) -> int:
     """Bring the last copies of a whole job into a folder that does not exist or is empty, or such files of them as are
     `wanted`; how many files that were."""
@@ -180,7 +182,7 @@ def restore_job(
             name,
             env,
             job / place,
-            lambda file, apart=apart: wanted(file) and not (apart and file == SETTINGS),  # type: ignore[misc]
+            lambda files, apart=apart: wanted(files) - ({SETTINGS} if apart else set()),  # type: ignore[misc]
         )
         tell(f"{name} is back")
     return count
@@ -212,13 +214,25 @@ def has_crawl(url: str) -> bool:
     return any(last_copy(Remote.at(url), name) is not None for name in (JOB, WHOLE))
 
 
-def is_complete_warc(file: str) -> bool:
-    """Whether a file of a copy is a WARC file that does not grow.
+def without_pages(files: Iterable[str]) -> set[str]:
+    """Those files of a copy that a crawl needs to go on: all but the WARC files that it will not write to.
 
-    >>> is_complete_warc("archive/pages-00001.warc.gz"), is_complete_warc("archive/pages-00002.warc.gz.open")
-    (True, False)
+    >>> series = [f"archive/pages-2027-{number:05d}.warc.gz" for number in range(3)]
+    >>> sorted(without_pages([*series, "archive/robots-2027-00000.warc.gz.open", "seeds.txt"]))
+    ['archive/pages-2027-00002.warc.gz', 'archive/robots-2027-00000.warc.gz.open', 'seeds.txt']
     """
-    return ".warc." in file and not file.endswith(".open")
+    found, last = set[str](), dict[str, str]()
+    for file in sorted(files, key=warc_number):
+        if is_warc(file):
+            last[file.partition("-")[0]] = file
+        else:
+            found.add(file)
+    return found | set(last.values())
+
+
+def is_warc(file: str) -> bool:
+    """Whether a file of a copy has pages, or robots.txt files."""
+    return ".warc." in file
 
 
 def forget(url: str, folder: Path) -> None:
@@ -240,11 +254,12 @@ def name_of(folder: Path) -> str:
     return f"{folder.parent.name}-{folder.name}" if is_generation(folder.parent.name) else folder.name
 
 
-def _restore(remote: Remote, name: str, env: Env, folder: Path, wanted: Callable[[str], bool]) -> int:
+def _restore(remote: Remote, name: str, env: Env, folder: Path, wanted: Choice) -> int:
     while True:
         index = last_copy(remote, name)
         assert index is not None
-        chosen = replace(index, files={file: pieces for file, pieces in index.files.items() if wanted(file)})
+        names = wanted(index.files)
+        chosen = replace(index, files={name: index.files[name] for name in names})
         try:
             bring_back(remote, chosen, env, folder, [DIVISION, SETTINGS])
             _note(env, folder, index.number)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from barkspider.archive import WarcFile
-from barkspider.storage.env import Env
 
 if TYPE_CHECKING:
     from barkspider.engine.stored import StoredJob, StoredPage
@@ -21,7 +20,7 @@ class Exchanges:
     """Reads exchanges of a job by their rows. One thread; `close` lets go of its files."""
 
     def __init__(self, job: StoredJob) -> None:
-        self._job, self._env = job, Env()
+        self._job, self._env = job, job.env
         self._files: dict[Path, WarcFile] = {}
 
     def read(self, archive: Path, row: Mapping[str, Any]) -> StoredPage:

@@ -21,6 +21,7 @@ from barkspider.archive.tables import TableFolder
 from barkspider.core.errors import StorageError, UrlError, UsageError
 from barkspider.core.settings import Page as PageSettings
 from barkspider.core.settings import Settings, UrlRules
+from barkspider.engine.borrowing import lending
 from barkspider.engine.domain_aliases import ERRORS, PAGES, domain_aliases, renamed
 from barkspider.engine.folder import archive_folders, check_job
 from barkspider.engine.history import read_history
@@ -125,6 +126,7 @@ class StoredJob:
         check_job(path, part=True)  # reading a part of one does no harm
         self.path, self.archives = path, [folder / "archive" for folder in archive_folders(path)]
         self._env = Env()
+        self.env = lending(path, self.archives)  # for pages, which may be in the store only
 
     @cached_property
     def settings(self) -> Settings:
@@ -204,8 +206,8 @@ class StoredJob:
     def pages(self, prefix: str = "pages") -> Iterator[StoredPage]:
         """Every exchange in the order it was archived; with `prefix` robots, those of robots.txt."""
         for archive in self.archives:
-            for path in warc_files(self._env, archive, f"{prefix}-"):
-                with WarcFile.find(self._env, path) as file:
+            for path in warc_files(self.env, archive, f"{prefix}-"):
+                with WarcFile.find(self.env, path) as file:
                     for record in file:
                         if record.kind in ("response", "revisit"):
                             yield self.stored(archive, record)
@@ -228,7 +230,7 @@ class StoredJob:
         from barkspider.archive.wacz import write_wacz
 
         archives = [(archive, self._committed(archive.parent)) for archive in self.archives]
-        return write_wacz(self._env, archives, output, title=self.path.absolute().name)
+        return write_wacz(self.env, archives, output, title=self.path.absolute().name)
 
     def _committed(self, folder: Path) -> dict[str, Any] | None:
         """What the archive of a job, or of a part of one, has in the last checkpoint."""
@@ -244,11 +246,11 @@ class StoredJob:
         if not found:
             raise UsageError(f"{url} is not in {self.path}")
         archive, capture = found[-1]
-        return self.stored(archive, read_capture(self._env, archive, capture))
+        return self.stored(archive, read_capture(self.env, archive, capture))
 
     def _captures(self, url: str) -> list[tuple[Path, dict[str, Any]]]:
         """What the indexes have of a canonical URL, oldest first, each with its archive."""
-        found = [(archive, each) for archive in self.archives for each in captures(self._env, archive, url)]
+        found = [(archive, each) for archive in self.archives for each in captures(self.env, archive, url)]
         return sorted(found, key=lambda each: str(each[1]["timestamp"]))
 
     def _others(self, archive: Path) -> list[Path]:
@@ -278,7 +280,7 @@ class StoredJob:
         from barkspider.fetch.message import read_whole
 
         try:
-            raw = whole_response(self._env, archive, record, self._others(archive))
+            raw = whole_response(self.env, archive, record, self._others(archive))
         except StorageError:
             raw = record.block  # its original was moved away: what is here is the header
         answer = read_whole(raw)

@@ -6,9 +6,11 @@ import asyncio
 import logging
 import secrets
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +135,18 @@ def answer(job: Path, command: str, **details: Any) -> dict[str, Any]:
     return found
 
 
+def check_not_crawled(job: Path) -> None:
+    """Raise `JobError` for a crawl that is on the cluster; the overseer of one that has ended, which nobody has seen, goes."""
+    import ray
+
+    found = _told(job, "status", {})
+    if found is not None and found["state"] != "ended":
+        raise JobError(f"{job} is being crawled: stop it first, with `barkspider stop {job} --ray …`")
+    if found is not None:
+        ray.kill(find(job))
+        _told(job, "status", {})
+
+
 def go_on(job: Path) -> Any | None:
     """The overseer of a crawl that is on the cluster, after it was told that no pause holds any longer, or that has ended
     without anybody to see it."""
@@ -156,6 +170,9 @@ def _told(job: Path, command: str, details: dict[str, Any]) -> dict[str, Any] | 
         found: dict[str, Any] = wait_for(lambda: overseer.answer.remote(command, details), _ANSWER)
         return found
     except GoneError:
+        end = time.monotonic() + _ANSWER
+        while find(job) is not None and time.monotonic() < end:
+            time.sleep(_LOOK)
         return None
     except SilentError as error:
         raise SilentError(_SILENT.format("whoever oversees the crawl")) from error
@@ -182,7 +199,8 @@ class ClusterCrawl:
         silent = False
         while not self._told.get("over"):
             try:
-                self._told = await answer_of(self._overseer.poll.remote, _ANSWER)
+                heard = self._told.get("said", 0)
+                self._told = await answer_of(partial(self._overseer.poll.remote, heard), _ANSWER)
             except GoneError as error:
                 raise BarkspiderError(
                     "the crawl is gone from the cluster; `resume` goes on with it"

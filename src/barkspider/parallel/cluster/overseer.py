@@ -30,7 +30,7 @@ from barkspider.parallel.supervisor import Supervisor
 from barkspider.storage.env import Env
 
 _DRAINED = 4  # looks at the parts between two at the nodes
-_KEPT = 20  # lines for a person that nobody has read
+_KEPT = 20  # lines for a person
 
 
 class ClusterSupervisor(Supervisor):
@@ -114,7 +114,8 @@ class Overseer:
 
     def __init__(self, path: str, settings: str, seeds: list[str], resumed: bool) -> None:
         self._env, self._path = Env(), Path(path)
-        self._lines: list[str] = []
+        self._lines: list[str] = []  # the last of what was said
+        self._said = 0
         chosen = parse_settings(settings, "the settings of the crawl")
         self._job = self._open(chosen, seeds, resumed)
         generation = read_division(self._path).get("generation", 0)
@@ -180,20 +181,21 @@ class Overseer:
         await self.run()  # if Ray has started this one again
         return self._supervisor is not None and self._supervisor.parts[part].renew(number)
 
-    async def poll(self) -> dict[str, Any]:
-        """How the crawl is, for whoever shows it."""
+    async def poll(self, heard: int = 0) -> dict[str, Any]:
+        """How the crawl is, for whoever shows it and has heard so many lines."""
         await self.run()
-        lines, self._lines = self._lines, []
+        # One that Ray has started again has said less than its predecessor.
+        fresh = self._said - heard if heard <= self._said else self._said
+        about = {"lines": self._lines[-fresh:] if fresh else [], "said": self._said, "error": self._error}
         if self._supervisor is None or self._running is None:
-            return {"state": "starting", "over": False, "lines": lines, "error": self._error, "fault": ""}
+            return {"state": "starting", "over": False, "fault": "", **about}
         supervisor, over = self._supervisor, self._running.done()
         final = self._running.result() if over else None
         told = final or supervisor.statistics()
         return {
             "state": "ended" if over else supervisor.state(),
             "over": over,
-            "lines": lines,
-            "error": self._error,
+            **about,
             "fault": str(supervisor.fault) if supervisor.fault else "",
             "where": supervisor.whereabouts(),
             "statistics": told.as_dict(),
@@ -218,4 +220,4 @@ class Overseer:
                 self._supervisor.abort()
 
     def _say(self, line: str) -> None:
-        self._lines = [*self._lines, line][-_KEPT:]
+        self._lines, self._said = [*self._lines, line][-_KEPT:], self._said + 1
