@@ -163,7 +163,7 @@ def test_a_crawl_that_runs_gives_what_it_committed(tmp_path: Path, monkeypatch: 
     committed = list(crawl.kept)
     for number in range(5):  # these go into the file that is open, and into further ones
         crawl.keep(f"later/{number}")
-    crawl.archive.write_rows()
+    crawl.archive.writing_rows()()
     crawl.archive.flush()
     wacz = export(monkeypatch, tmp_path / "job", tmp_path / "x.wacz")
     assert set(wacz.captures()) == set(committed)

@@ -139,7 +139,7 @@ def test_the_top_domains_equal_the_links(crawled: tuple[Path, Statistics, int], 
     for link in links:
         if link["source_domain"] != link["target_domain"]:
             into[link["target_domain"]].add(link["source_domain"])
-    top = facts.ranks.top
+    top = facts.top
     assert len(top) == 20
     assert [each.in_degree for each in top] == sorted((len(each) for each in into.values()), reverse=True)[
         :20

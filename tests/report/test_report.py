@@ -74,7 +74,7 @@ def test_what_others_wrote_stays_text(facts: Facts) -> None:
         cuts=[{"reason": HOSTILE, "pages": 1, "example": HOSTILE}],
         reasons={name: {HOSTILE: 2} for name in facts.reasons},
         hosts=[{"host": HOSTILE, "pages": 1, "bytes": 1, "duplicates": 0, "depth": 0}],
-        ranks=replace(facts.ranks, top=[replace(each, domain=HOSTILE) for each in facts.ranks.top]),
+        top=[replace(each, domain=HOSTILE) for each in facts.top],
     )
     calm, found = Tags(render([facts])), Tags(render([hostile]))
     assert found.tags == calm.tags | {"caption"}
@@ -88,7 +88,7 @@ def test_a_crawl_without_a_history_has_a_report_all_the_same(facts: Facts) -> No
     page = render([replace(facts, samples=Samples.empty())])
     assert "nothing yet" in page
     assert Curves(Samples.empty()).path().count("<rect") == 18
-    assert by_rank([], []).count("nothing yet") == 1
+    assert by_rank(None).count("nothing yet") == 1
 
 
 def test_curves_have_few_points_and_true_rates() -> None:

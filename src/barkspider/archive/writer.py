@@ -275,12 +275,15 @@ class ArchiveWriter:
 
         return sync_all
 
-    def write_rows(self) -> None:
-        """Write all rows that wait, so that whoever reads the tables finds them."""
-        for buffer in self._buffers().values():
-            buffer.write()
-        for buffer in self._buffers().values():
-            buffer.wait()
+    def writing_rows(self) -> Callable[[], None]:
+        """Begin to write all rows that wait; what is returned waits, in any thread, until whoever reads the tables finds them."""
+        lasts = [buffer.writing() for buffer in self._buffers().values()]
+
+        def wait() -> None:
+            for last in lasts:
+                last()
+
+        return wait
 
     def prepare(self) -> Prepared:
         """See `core.events.Structure`: all exchanges and rows so far; what it describes `recover` needs to go back here."""

@@ -43,6 +43,9 @@ def why(
         "decided": "\n".join(
             f"{each['time']}: {each['decision']} by {each['rule']}" for each in found.decisions
         ),
+        "its domain": ", ".join(
+            f"{name.replace('_', '-')} {value:,}" for name, value in found.domain.items()
+        ),
         "robots.txt": ", ".join(f"{name} {value}" for name, value in found.robots.items()) or "not fetched",
         "host": ", ".join(f"{name} {value}" for name, value in found.host.items() if name != "origins")
         or "nothing in RAM",

@@ -88,8 +88,8 @@ class Dashboard:
         return StreamingResponse(pictures(), media_type="text/event-stream")
 
     async def _domains(self, request: Request) -> Response:
-        view, wish = await self._watcher.view(), Wish.of(request.query_params)
-        return await self._answer("/domains", lambda: lists.domains(self._watcher, view, wish))
+        wish = Wish.of(request.query_params)
+        return await self._answer("/domains", lambda: lists.domains(self._watcher, wish))
 
     async def _hosts(self, request: Request) -> Response:
         wish = Wish.of(request.query_params)

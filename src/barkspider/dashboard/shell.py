@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 from importlib.resources import files
+from typing import Any
 
 from barkspider.report.markup import Markup, join, text
 from barkspider.report.page import style
@@ -60,6 +61,11 @@ def page(job: str, path: str, inside: Markup, *, title: str = "", live: bool = F
     )
 
 
+def intro(title: str, about: str) -> Markup:
+    """What a page is, and what it shows."""
+    return Markup(f'<h1>{text(title)}</h1><p class="about">{text(about)}</p>')
+
+
 def form(action: str, token: str, fields: Markup, button: str, *, ask: str = "", kind: str = "") -> Markup:
     """A form that changes something: with our token, and a question before it is sent."""
     question = f' data-ask="{text(ask)}"' if ask else ""
@@ -77,9 +83,15 @@ def field(name: str, label: str, value: str = "", *, kind: str = "text", size: i
     )
 
 
-def notice(words: str, kind: str = "note") -> Markup:
+def notice(words: str, kind: str = "") -> Markup:
     """A line that says what became of something."""
-    return Markup(f'<p class="notice {text(kind)}" role="status">{text(words)}</p>')
+    return Markup(f'<p class="{text(f"notice {kind}".strip())}" role="status">{text(words)}</p>')
+
+
+def facts(rows: Sequence[tuple[str, Any]]) -> Markup:
+    """What is known of one thing, by name."""
+    shown = join(Markup(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>") for name, value in rows)
+    return Markup(f'<dl class="facts">{shown}</dl>')
 
 
 def choices(path: str, heads: Sequence[tuple[str, str]], sort: str, down: bool, search: str) -> list[Markup]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from barkspider.core.events import Granted
@@ -36,12 +37,12 @@ class Answers:
         elif command == "add":
             return crawl.add(details["urls"], details.get("again", ()))
         elif command == "write_tables":
-            components.archive.write_rows()
-            return {}
+            return _when_done(components.archive.writing_rows())
         elif command == "history":
             return components.history.since(int(details.get("since", -1)))
-        elif command == "host":
-            return components.frontier.about_host(str(details["host"]), components.steady.now())
+        elif command == "hosts":
+            now = components.steady.now()
+            return {name: components.frontier.about_host(name, now) for name in map(str, details["hosts"])}
         elif command == "checkpoint":
             self._checkpointer.hasten()
         elif command == "change":
@@ -67,3 +68,9 @@ class Answers:
         traffic = self._components.frontier.traffic() if whole or crawl.others is None else {}
         told = crawl.statistics().as_dict()
         return {"state": crawl.state(), **crawl.about_others(whole), **told, **traffic}
+
+
+async def _when_done(wait: Callable[[], None]) -> dict[str, Any]:
+    """Nothing, when something is done that takes time, but none of the loop's."""
+    await asyncio.to_thread(wait)
+    return {}

@@ -37,7 +37,7 @@ from barkspider.engine.harvest import Reaped
 from barkspider.engine.ledger import Ledger
 from barkspider.frontier import Driver
 from barkspider.frontier.batches import batch_name
-from barkspider.frontier.budget.budgets import Distribution
+from barkspider.model.budgets import Distribution
 
 _LOOK = 0.1  # seconds between two looks for what has arrived
 _RANK = 5.0  # seconds between two exchanges of in-degrees

@@ -26,6 +26,7 @@ from barkspider.engine.control import ask
 from barkspider.engine.folder import part_folders
 from barkspider.engine.harvest import Harvest
 from barkspider.engine.job import read_seeds
+from barkspider.engine.reputation import reputation_of
 from barkspider.engine.stored import StoredJob, open_job
 from barkspider.storage.env import Env
 from barkspider.storage.store.journal import journal_files, read_records
@@ -54,7 +55,7 @@ _ROBOTS = "SELECT url, outcome, fetch_time FROM robots WHERE origin = ? ORDER BY
 class Why:
     """The answer. `refused` is the rule of the scope that keeps it out, `places` are where it waits, `decisions` what
     was decided
-    about it, where a crawl traces its URL; `verdict` is all of it in a sentence."""
+    about it, where a crawl traces its URL; `domain` is what counts for the budget of its domain; `verdict` is all of it in a sentence."""
 
     url: str
     normalised: str = ""
@@ -65,6 +66,7 @@ class Why:
     outcomes: list[dict[str, Any]] = field(default_factory=list)
     places: list[dict[str, Any]] = field(default_factory=list)
     decisions: list[dict[str, Any]] = field(default_factory=list)
+    domain: dict[str, int] = field(default_factory=dict)
     robots: dict[str, Any] = field(default_factory=dict)
     host: dict[str, Any] = field(default_factory=dict)
     unseen: list[str] = field(default_factory=list)
@@ -96,14 +98,19 @@ def why(path: Path, url: str) -> Why:
     key, domain = keys.of(normal), keys.of(domains.pay_level(host))
     ask(path, "write_tables")  # a crawl that runs still has rows in memory
     _read_tables(job, key, found)
+    parts: dict[Path, Mapping[str, Any]] = {}
     for folder in part_folders(path):
         try:
-            _read_part(env, folder, key, domain, found)
+            parts[folder] = _read_part(env, folder, key, domain, found)
         except (StorageError, OSError) as error:  # replaced by the next checkpoint while we looked
             found.unseen.append(f"{folder.name}: {error}")
         told = _ask_host(folder, host)
         if told.get("known"):
             found.host = told
+    try:
+        found.domain = reputation_of(env, parts, settings.budget, domain)
+    except (StorageError, OSError) as error:
+        found.unseen.append(f"the budget of its domain: {error}")
     _read_robots(job, normal, settings.agent.name, found)
     found.verdict = _verdict(found)
     return found
@@ -118,8 +125,8 @@ def _read_tables(job: StoredJob, key: int, found: Why) -> None:
         found.found_on = row["url"]
 
 
-def _read_part(env: Env, folder: Path, key: int, domain: int, found: Why) -> None:
-    """What the last checkpoint of a part has of a URL, and the records of its journal since."""
+def _read_part(env: Env, folder: Path, key: int, domain: int, found: Why) -> Mapping[str, Any]:
+    """What the last checkpoint of a part has of a URL, and the records of its journal since; the states in that checkpoint."""
     states: Mapping[str, Any] = {}
     if MANIFEST in env.list(folder):
         _, states = read_manifest(env, folder)
@@ -139,6 +146,7 @@ def _read_part(env: Env, folder: Path, key: int, domain: int, found: Why) -> Non
         for number, record, _ in read_records(env, file):
             if number > done:
                 _read_record(Harvest.decode(record), key, found)
+    return states
 
 
 def _read_record(harvest: Harvest, key: int, found: Why) -> None:
@@ -177,7 +185,8 @@ def _name(hit: Hit, states: Mapping[str, Any]) -> str:
 
 def _ask_host(folder: Path, host: str) -> dict[str, Any]:
     try:
-        return ask(folder, "host", host=host, timeout=3.0) or {}
+        told: dict[str, Any] = (ask(folder, "hosts", hosts=[host], timeout=3.0) or {}).get(host, {})
+        return told
     except BarkspiderError:
         return {}
 

@@ -36,13 +36,13 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.budget.budgets import Distribution
 from barkspider.frontier.decisions import RECOVERING
 from barkspider.frontier.exchange import Exchange
 from barkspider.frontier.gate import Gate
 from barkspider.frontier.looking import about_host
 from barkspider.frontier.memory import Memory
 from barkspider.frontier.source import Found, Source
+from barkspider.model.budgets import Distribution
 from barkspider.storage.keyset import RecentKeys
 
 # Pages whose content is remembered, to find others of their site with the same: 10 to 50 MB. A site that shows the same

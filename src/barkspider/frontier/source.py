@@ -14,10 +14,10 @@ import numpy.typing as npt
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import UrlRow
-from barkspider.frontier.budget.budgets import Distribution
 from barkspider.frontier.gate import Saved
 from barkspider.frontier.lots import Lot
 from barkspider.frontier.standing import Standing
+from barkspider.model.budgets import Distribution
 from barkspider.url.partition import KeyColumn
 
 

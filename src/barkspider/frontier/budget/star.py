@@ -32,10 +32,10 @@ from barkspider.core.events import Score
 from barkspider.core.settings import Budget
 from barkspider.core.texts import Texts
 from barkspider.frontier.budget import domain_redirects, reputation
-from barkspider.frontier.budget.budgets import Budgets, Distribution
 from barkspider.frontier.budget.domain_redirects import DomainRedirects
 from barkspider.frontier.budget.hearsay import Hearsay
 from barkspider.frontier.budget.reputation import Notice, Reputation
+from barkspider.model.budgets import Budgets, Distribution
 from barkspider.storage.columns import Keys
 from barkspider.storage.drum.repository import CHECK, CHECK_UPDATE, UPDATE, Drum
 from barkspider.storage.drum.sizing import Allowance, Sizing

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from barkspider.storage.columns import Keys
 from barkspider.storage.drum.blocks import BlockReader, scan
 from barkspider.storage.drum.counters import DrumCounters
-from barkspider.storage.drum.known import Segment, read_blocks
+from barkspider.storage.drum.known import Segment, read_all, read_blocks
 from barkspider.storage.env import Env
 from barkspider.storage.format import BLOCK_HEAD_SIZE, HEADER_SIZE, check_block, read_block_head
 from barkspider.storage.queue.items import unpack
@@ -61,6 +63,16 @@ def is_known(env: Env, folder: Path, name: str, state: Mapping[str, Any], key: i
                 if place < len(keys):
                     return int(keys[place]) == key
     return False
+
+
+def numbers(
+    env: Env, folder: Path, name: str, state: Mapping[str, Any]
+) -> Iterator[tuple[Keys, npt.NDArray[np.uint32]]]:
+    """The sorted cache of a DRUM of one number a key, block by block; each is valid until the next is asked for."""
+    segments = [Segment(*fields) for fields in state["segments"]]
+    for keys, values in read_all(env, folder / name, segments, np.dtype("<u4")):
+        assert isinstance(values, np.ndarray)
+        yield keys, values
 
 
 def _queues(state: Any) -> Iterator[Mapping[str, Any]]:
