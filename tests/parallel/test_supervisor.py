@@ -21,7 +21,7 @@ from barkspider.storage.env import Env
 EMPTY = {
     **dict.fromkeys(("unchanged", "links", "unique_urls", "cpu_seconds", "peak_rss", "queue_max"), 0),
     **dict.fromkeys(("pages", "bytes", "discovered", "redirects", "queued", "deferred", "in_flight"), 0),
-    **dict.fromkeys(("dropped", "ahead", "robots_files", "classifier_errors", "seconds"), 0),
+    **dict.fromkeys(("dropped", "ahead", "robots_files", "classifier_errors", "hook_errors", "seconds"), 0),
     **{
         name: {}
         for name in ("refused", "failed", "decided", "out_of_scope", "robots_failed", "rejected", "phases")

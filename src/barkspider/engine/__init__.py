@@ -6,11 +6,12 @@ A crawl that runs: `loop` asks the frontier what to do and `work` does it. `arri
 harvests of it; `contents` reads responses, large ones in a thread, `reading` and `links` turn them into what a `harvest`
 takes in, and `outcomes` are its rows in the journal. `neighbours` is how it stands with other processes of the same crawl.
 
-Before and after: `preflight` is what is done before anything starts, `blocking` a whole crawl in one call, `outlook`
-says when it will be over, `reach` whom it could not reach.
+Before and after: `preflight` is what is done before anything starts, `blocking` a whole crawl in one call; `running` is a
+crawl in a thread of its own, whose pages go through a `feed` to a reader, or to `hooks`. `outlook` says when it will be over, `reach` whom it could not reach.
 
 What survives: `ledger` is the journal and the checkpoints; `checkpointer` says when these are made, `checkpoint` what they
-hold, `recovery` is the way back from them. `cookies` are kept with them, `copying` keeps copies of all of it in a store.
+hold, `recovery` is the way back from them. `cookies` are kept with them, `copying` keeps copies of all of it in a store,
+where `borrowing` reads them.
 
 The folder on disk: `job` makes and opens it, `folder` tells it from others, `trust` whose settings it has.
 
@@ -31,13 +32,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from barkspider.engine.blocking import crawl, resume
+    from barkspider.engine.blocking import crawl, resume, start, stream
     from barkspider.engine.control import ask
     from barkspider.engine.job import Job
     from barkspider.engine.loop import Crawl
     from barkspider.engine.pages import CrawledPage
     from barkspider.engine.preflight import canonical_seeds, check_hosts
     from barkspider.engine.recrawl import fetch_again
+    from barkspider.engine.running import Link, RunningCrawl
     from barkspider.engine.statistics import Statistics
     from barkspider.engine.stored import StoredJob, StoredPage, open_job
     from barkspider.engine.verify import verify_job
@@ -46,6 +48,8 @@ __all__ = [
     "Crawl",
     "CrawledPage",
     "Job",
+    "Link",
+    "RunningCrawl",
     "Statistics",
     "StoredJob",
     "StoredPage",
@@ -56,6 +60,8 @@ __all__ = [
     "fetch_again",
     "open_job",
     "resume",
+    "start",
+    "stream",
     "verify_job",
 ]
 
@@ -63,6 +69,8 @@ _MODULES = {
     "Crawl": "loop",
     "CrawledPage": "pages",
     "Job": "job",
+    "Link": "running",
+    "RunningCrawl": "running",
     "Statistics": "statistics",
     "StoredJob": "stored",
     "StoredPage": "stored",
@@ -73,6 +81,8 @@ _MODULES = {
     "fetch_again": "recrawl",
     "open_job": "stored",
     "resume": "blocking",
+    "start": "blocking",
+    "stream": "blocking",
     "verify_job": "verify",
 }
 

@@ -31,7 +31,7 @@ from barkspider.engine.answers import Answers
 from barkspider.engine.checkpointer import Checkpointer
 from barkspider.engine.control import Control
 from barkspider.engine.copying import copying
-from barkspider.engine.harvest import Reaped
+from barkspider.engine.harvest import Harvest, Reaped
 from barkspider.engine.job import Job
 from barkspider.engine.neighbours import Correspondence, Neighbours
 from barkspider.engine.preflight import canonical_seeds, fit_open_files
@@ -68,6 +68,7 @@ class Crawl:
         self.replayed = components.replayed  # outcomes since the last checkpoint
         self.fault: StorageError | ShortMemoryError | None = None  # what ended the crawl, if it was no wish
         self.others: Correspondence | None = None  # the other processes, if there are any
+        self.told: Callable[[Harvest], None] | None = None  # hears of every harvest once it is safe
         # By their identity, seeds that are in no record yet.
         self._given: dict[int, asyncio.Future[None]] = {}
         self._asked = deque[Request]()  # filled by `_loop`, emptied there while there is room
@@ -182,6 +183,16 @@ class Crawl:
         self.take_in(Reaped(given))
         await kept
         return {"added": len(seeds)}
+
+    def tell(self, event: str, **details: Any) -> None:
+        """Log what became of a function that reads along; those that failed are counted."""
+        self._tally.hook_errors += event == "hook_failed"
+        self._log(event, **details)
+
+    @property
+    def hook_errors(self) -> int:
+        """How many of them failed."""
+        return self._tally.hook_errors
 
     def statistics(self) -> Statistics:
         """What was done so far."""
@@ -300,6 +311,8 @@ class Crawl:
             self._phases.end("journal")
             self._archive.add(harvest.batches, harvest.links)
             self._phases.end("tables")
+            if self.told is not None:
+                self.told(harvest)
         done = self._frontier.step(self._steady.now(), harvest.outcomes)
         self._phases.end("frontier")
         traced = self._frontier.traced()  # no part of the harvest: after a crash the last ones are missing

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,11 +102,16 @@ class StoredPage:
         return _reader().text(self.body, self.header("content-type") or None)
 
 
-@cache
+_kept = threading.local()  # a reader keeps its buffers: each thread has its own
+
+
 def _reader() -> PageReader:
     from barkspider.page import PageReader
 
-    return PageReader(PageSettings())
+    if not hasattr(_kept, "reader"):
+        _kept.reader = PageReader(PageSettings())
+    found: PageReader = _kept.reader
+    return found
 
 
 def open_job(path: Path | str) -> StoredJob:
