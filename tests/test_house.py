@@ -46,6 +46,13 @@ def test_the_table_of_changes_names_files_and_names_that_are_there() -> None:
             folder = path.parent
 
 
+def test_the_glossary_names_what_is_there() -> None:
+    told = (ROOT.parents[1] / "docs" / "glossary.md").read_text()
+    source = "".join(path.read_text() for path in ROOT.rglob("*.py"))
+    names = {part for name in re.findall(r"`([^`]+)`", told) for part in re.findall(r"\w+", name)}
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", source)] == []
+
+
 def test_every_attack_of_the_page_on_security_is_held_by_a_test_that_is_there() -> None:
     project = ROOT.parents[1]
     told = (project / "docs" / "security.md").read_text().partition("## Attacks")[2]
