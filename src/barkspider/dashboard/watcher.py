@@ -64,6 +64,7 @@ class Watcher:
         self._lock = threading.Lock()
         self._view: View | None = None
         self._ranks: Standing | None = None
+        self._left: bool | None = None  # whether a crawl that has ended left a table of domains
         self._count_again, self._written = 0.0, -_TABLES
 
     @property
@@ -165,9 +166,12 @@ class Watcher:
     def domains_table(self) -> str:
         """Which table of domains to ask: of a crawl that has ended the one that it left, of another what the tables are now."""
         if self.look().running or len(self.job.archives) > 1:
+            self._left = None
             return "domains"
-        left = self.job.query("SELECT count(*) AS n FROM listed_domains", memory=MEMORY)
-        return "listed_domains" if left["n"][0].as_py() else "domains"
+        if self._left is None:
+            found = self.job.query("SELECT count(*) AS n FROM listed_domains", memory=MEMORY)
+            self._left = bool(found["n"][0].as_py())
+        return "listed_domains" if self._left else "domains"
 
     def ranks(self) -> Standing | None:
         """What was counted last; counted now if nothing was."""

@@ -104,11 +104,11 @@ def supporters(
     job: StoredJob, domains: Sequence[str], *, seconds: float = 0.0, memory: int = 0
 ) -> dict[str, int] | None:
     """How many supporters some domains have, without ranking all; None where there are too many links for that."""
-    count = job.query("SELECT count(*) AS n FROM links", seconds=seconds, memory=memory)
-    if count["n"][0].as_py() > _MOST_LINKS:
-        return None
     if not domains:
         return {}
+    count = job.query("SELECT count(*) AS n FROM links", seconds=seconds, memory=memory)["n"][0].as_py()
+    if not 0 < count <= _MOST_LINKS:
+        return None if count else dict.fromkeys(domains, 0)
     asked = _SUPPORTERS.format(marks=", ".join("?" * len(domains)))
     rows = job.query(asked, domains, seconds=seconds, memory=memory).to_pylist()
     return dict.fromkeys(domains, 0) | {row["domain"]: int(row["supporters"]) for row in rows}
