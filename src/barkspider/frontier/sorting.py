@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,17 @@ from barkspider.url.partition import KeyColumn, OwnerColumn, by_hash
 _CARRIED = 1_000  # redirects on their way through other processes whose cookies are remembered
 _TOLD = 4_096  # hosts of which a batch tells whose they are, beside those of its URLs
 _NO_EDGES = np.empty(0, np.uint64), np.empty(0, np.uint64)
+
+
+class _Others(NamedTuple):
+    """URLs of others, by their places among all that was found. `known` is whether an owner is known to have its host, where hosts
+    are assigned."""
+
+    places: npt.NDArray[np.int64]
+    links: UrlBatch
+    owners: OwnerColumn
+    decisions: npt.NDArray[np.uint8]
+    known: npt.NDArray[np.bool_] | None
 
 
 class Sorting:
@@ -111,81 +122,84 @@ class Sorting:
         more = self._report(found, links.pld_key, now) if self._ranks else []
         if not len(links):
             return [*found, *more]
-        owners, known, decisions = self._decide(links)
+        others = self._others(links)
+        taken = np.ones(len(links), np.bool_)  # own URLs are, in every mode
+        taken[others.places] = others.decisions == self._modes.TAKE
         if self.census is not None and not self.sends:
-            self.census.taken.add(links.key[decisions == self._modes.TAKE])
-            self.census.left.add(links.key[decisions != self._modes.TAKE])
-        self._follow_redirects(found, links, owners, decisions)
-        if not self._counts_apart and not decisions.any():
+            self.census.taken.add(links.key[taken])
+            self.census.left.add(links.key[~taken])
+        self._follow_redirects(found, others)
+        if not self._counts_apart and not others.decisions.any():
             return [*found, *more]
-        counted = self._count_edges(found, links, decisions, now)
-        self._hold(found, links, decisions == self._modes.HOLD)
-        self._send(found, links, owners, known, decisions == self._modes.SEND, now)
-        self._drop(links, owners, decisions == self._modes.DROP)
-        own = self._taken(found, links, decisions == self._modes.TAKE)
+        counted = self._count_edges(found, links, others, now)
+        self._hold(found, others)
+        self._send(found, others, now)
+        self._drop(others)
+        own = self._taken(found, links, taken)
         own += [Found(None, NO_URLS, edges=counted)] if len(counted[0]) else []
         return [*own, *more]
 
-    def _decide(self, links: UrlBatch) -> tuple[OwnerColumn, npt.NDArray[np.bool_] | None, Any]:
-        """For each link its owner, where hosts are assigned whether that is known to have its host, and what becomes of it."""
-        owners, replicated = self._ownership.of(links), self._ownership.replicated(links)
+    def _others(self, links: UrlBatch) -> _Others:
+        """The URLs of others among those that were found, which are mostly few."""
         if self.assigning is None:
-            return owners, None, self._modes.decide(self._rule, self._part, owners, replicated)
-        replicated &= owners != self._part  # the owner of a name has got them for whoever has the host
-        owners, known = self.assigning.of(links)
+            owners, known = self._ownership.of(links), None
+        else:
+            owners, known = self.assigning.of(links)
+        places = np.flatnonzero(owners != self._part)
+        others, owners = links.take(places), owners[places]
+        replicated = self._ownership.replicated(others)
+        if known is not None:  # the owner of a name has got replicas for whoever has the host
+            known, replicated = known[places], replicated & (self._ownership.of(others) != self._part)
         decisions = self._modes.decide(self._rule, self._part, owners, replicated)
         decisions[owners == UNASSIGNED] = self._modes.HOLD
-        return owners, known, decisions
+        return _Others(places, others, owners, decisions, known)
 
     def _taken(self, found: Sequence[Found], links: UrlBatch, taken: npt.NDArray[np.bool_]) -> list[Found]:
         """What was found with the links that are ours, as slices of one batch: the source joins them again."""
-        ours, ends = links.where(taken), np.cumsum([len(each.links) for each in found])
-        own, start, stops = list[Found](), 0, np.concatenate([[0], np.cumsum(taken)])[ends].tolist()
-        for each, end, stop in zip(found, ends.tolist(), stops, strict=True):
-            counts = None if each.counts is None else each.counts[taken[end - len(each.links) : end]]
-            each = each._replace(links=ours.slice(start, stop), counts=counts)
-            own.append(each._replace(edges=_NO_EDGES) if self._counts_apart and each.page else each)
+        ours, own, start, end = links.where(taken), list[Found](), 0, 0
+        for each in found:
+            first, end = end, end + len(each.links)
+            stop = start + int(np.count_nonzero(taken[first:end]))
+            edges = _NO_EDGES if self._counts_apart and each.page else each.edges
+            counts = None if each.counts is None else each.counts[taken[first:end]]
+            own.append(each._replace(links=ours.slice(start, stop), edges=edges, counts=counts))
             start = stop
         return own
 
-    def _hold(self, found: Sequence[Found], links: UrlBatch, held: npt.NDArray[np.bool_]) -> None:
-        """Links that wait until own ones run out, or until it is known whose their hosts are."""
+    def _hold(self, found: Sequence[Found], others: _Others) -> None:
+        """Let URLs wait until own ones run out, or until it is known whose their hosts are."""
+        held = others.decisions == self._modes.HOLD
         if held.any():
             waiting = self.strays if self.assigning is None else self.assigning
             assert waiting is not None
-            waiting.hold(self._counted(found, links, held))
+            waiting.hold(self._counted(found, others, held))
 
-    def _send(
-        self,
-        found: Sequence[Found],
-        links: UrlBatch,
-        owners: OwnerColumn,
-        known: npt.NDArray[np.bool_] | None,
-        sent: npt.NDArray[np.bool_],
-        now: float,
-    ) -> None:
-        """Collect links for their owners; these hear which hosts are theirs."""
-        for to in np.unique(owners[sent]).tolist():
-            chosen = sent & (owners == to)
-            self.boxes[to].put(self._counted(found, links, chosen), now)
-            if known is not None:
-                hosts = np.unique(links.host_key[chosen & known]).tolist()
+    def _send(self, found: Sequence[Found], others: _Others, now: float) -> None:
+        """Collect URLs for their owners; these hear which hosts are theirs."""
+        sent = others.decisions == self._modes.SEND
+        for to in np.unique(others.owners[sent]).tolist():
+            chosen = sent & (others.owners == to)
+            self.boxes[to].put(self._counted(found, others, chosen), now)
+            if others.known is not None:
+                hosts = np.unique(others.links.host_key[chosen & others.known]).tolist()
                 self.boxes[to].assigned |= dict.fromkeys(hosts, to)
 
-    def _counted(self, found: Sequence[Found], links: UrlBatch, chosen: Any) -> UrlBatch:
-        """Some of the links that were found; those that another process has sent, and that go on, as often as it found them."""
+    def _counted(self, found: Sequence[Found], others: _Others, chosen: npt.NDArray[np.bool_]) -> UrlBatch:
+        """Some of the URLs; those that another process has sent, and that go on, as often as it found them."""
         if self.assigning is None or all(each.counts is None for each in found):
-            return links.where(chosen)
+            return others.links.where(chosen)
         ones = (np.ones(len(each.links), np.uint32) if each.counts is None else each.counts for each in found)
-        return links.take(np.repeat(np.flatnonzero(chosen), np.concatenate([*ones])[chosen]))
+        counts = np.concatenate([*ones])[others.places[chosen]]
+        return others.links.take(np.repeat(np.flatnonzero(chosen), counts))
 
-    def _drop(self, links: UrlBatch, owners: OwnerColumn, dropped: npt.NDArray[np.bool_]) -> None:
-        """Links that a firewall stops, or that their owners have known from the beginning."""
+    def _drop(self, others: _Others) -> None:
+        """URLs that a firewall stops, or that their owners have known from the beginning."""
+        dropped = others.decisions == self._modes.DROP
         if not self.sends:
             self.dropped += int(dropped.sum())
             return
-        for to in np.unique(owners[dropped]).tolist():
-            self.boxes[to].save_sending(links.key[dropped & (owners == to)])
+        for to in np.unique(others.owners[dropped]).tolist():
+            self.boxes[to].save_sending(others.links.key[dropped & (others.owners == to)])
 
     def _tell_scope(self, found: Sequence[Found], now: float) -> None:
         """What a seed redirects to is in the scope in every process, whoever owns it: all may find links to it."""
@@ -197,17 +211,22 @@ class Sorting:
 
     # ── links between domains ──────────────────────────────────────────────────────────────────
 
-    def _count_edges(self, found: Sequence[Found], links: UrlBatch, decisions: Any, now: float) -> Any:
+    def _count_edges(
+        self, found: Sequence[Found], links: UrlBatch, others: _Others, now: float
+    ) -> tuple[KeyColumn, KeyColumn]:
         """Links between domains go to whoever counts them; those that are counted here, beside those of the links that we
         take. A redirect makes no edge: it recommends nobody."""
-        sources, targets = edge_sources(found), links.pld_key
-        between = (sources != 0) & (sources != targets)
-        if not self.sends:
-            between &= decisions == self._modes.HOLD
-            return sources[between], targets[between]
-        if not self._counts_apart:  # who takes a link counts its domain
-            between &= decisions != self._modes.TAKE
+        sources, targets = edge_sources(found), links.pld_key if self._counts_apart else others.links.pld_key
+        between = np.ones(len(targets), np.bool_)
+        if (
+            not self._counts_apart
+        ):  # who takes a link counts its domain; if nothing is sent, who holds it back
+            sources = sources[others.places]
+            between = (others.decisions == self._modes.HOLD) | self.sends
+        between &= (sources != 0) & (sources != targets)
         sources, targets = sources[between], targets[between]
+        if not self.sends:
+            return sources, targets
         counters = self._ownership.of_domains(targets)
         for to in np.unique(counters).tolist():
             if to != self._part:
@@ -244,9 +263,7 @@ class Sorting:
 
     # ── what goes with links ───────────────────────────────────────────────────────────────────
 
-    def _follow_redirects(
-        self, found: Sequence[Found], links: UrlBatch, owners: OwnerColumn, decisions: Any
-    ) -> None:
+    def _follow_redirects(self, found: Sequence[Found], others: _Others) -> None:
         """The trail of a redirect goes with it; so do cookies, where a domain may have several processes."""
         for each in found if self._counts_apart else ():
             if each.target is None or each.page is None or not len(each.links):
@@ -256,9 +273,9 @@ class Sorting:
                 cookies = [*cookies, (each.page.url.decode(), each.cookies)]
             if cookies:
                 self.carry({each.target.key: cookies})
-        sent = (decisions == self._modes.SEND) & ((links.flags & np.uint8(Flag.REDIRECT)) != 0)
-        for row in np.flatnonzero(sent).tolist():
-            key, box = int(links.key[row]), self.boxes[owners[row]]
+        redirects = (others.links.flags & np.uint8(Flag.REDIRECT)) != 0
+        for row in np.flatnonzero(redirects & (others.decisions == self._modes.SEND)).tolist():
+            key, box = int(others.links.key[row]), self.boxes[others.owners[row]]
             if trail := self._trails.pop(key):
                 box.trails[key] = trail
             if key in self._carried:
