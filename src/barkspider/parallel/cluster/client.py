@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,8 @@ def begin(job: Path, settings: Settings, seeds: list[str], resumed: bool = False
     try:
         # On the head, if that can be: without it there is no cluster.
         options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(_head(ray.nodes()), soft=True)
-        actor = ray.remote(Overseer).options(**options).remote(str(job.absolute()), text, seeds, resumed)
+        order = (str(job.absolute()), text, seeds, resumed, version("barkspider"))
+        actor = ray.remote(Overseer).options(**options).remote(*order)
         wait_for(actor.run.remote, _BEGIN)
     except ValueError as error:
         raise JobError(
@@ -203,7 +205,7 @@ class ClusterCrawl:
                 self._told = await answer_of(partial(self._overseer.poll.remote, heard), _ANSWER)
             except GoneError as error:
                 raise BarkspiderError(
-                    "the crawl is gone from the cluster; `resume` goes on with it"
+                    f"the crawl is gone from the cluster; `resume` goes on with it ({error})"
                 ) from error
             except SilentError:
                 if not silent:

@@ -7,9 +7,9 @@ another node when its own dies; then it goes on with the stations that there are
 from __future__ import annotations
 
 import asyncio
+import time
 import traceback
 from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,14 @@ from barkspider.engine.copying import copy_about, read_about
 from barkspider.engine.folder import DIVISION, LOCK, SETTINGS, read_division
 from barkspider.engine.job import SEEDS, Job
 from barkspider.engine.trust import write_settings
-from barkspider.parallel.cluster.station import Order
+from barkspider.parallel.cluster.station import Order, check_version
 from barkspider.parallel.cluster.stations import RemotePart, Stations
 from barkspider.parallel.division import write_division
 from barkspider.parallel.supervisor import Supervisor
 from barkspider.storage.env import Env
 
 _DRAINED = 4  # looks at the parts between two at the nodes
+_SUCCESSION = 60.0  # seconds for the process of one before this to end
 _KEPT = 20  # lines for a person
 
 
@@ -112,14 +113,15 @@ class ClusterSupervisor(Supervisor):
 class Overseer:
     """The actor. Asynchronous: its methods and the crawl share a loop."""
 
-    def __init__(self, path: str, settings: str, seeds: list[str], resumed: bool) -> None:
+    def __init__(self, path: str, settings: str, seeds: list[str], resumed: bool, version_: str) -> None:
+        check_version(version_)
         self._env, self._path = Env(), Path(path)
         self._lines: list[str] = []  # the last of what was said
         self._said = 0
         chosen = parse_settings(settings, "the settings of the crawl")
         self._job = self._open(chosen, seeds, resumed)
         generation = read_division(self._path).get("generation", 0)
-        order = Order(path, 0, 0, generation, dump_settings(self._job.settings), version("barkspider"), False)
+        order = Order(path, 0, 0, generation, dump_settings(self._job.settings), version_, False)
         me = ray.get_runtime_context().current_actor
         has_store = bool(chosen.store.url)
         stations = Stations(order, me, chosen.parallel.processes, has_store)
@@ -146,11 +148,14 @@ class Overseer:
         else:  # it may have been divided anew, elsewhere
             self._env.write_whole(self._path / DIVISION, division)
         write_settings(self._env, self._path, settings)
-        lock = self._env.lock(self._path / LOCK)
-        if lock is None:
-            raise JobError(
-                f"{self._path} is in use by another barkspider; wait for it, or choose another --job"
-            )
+        # Another that Ray took for dead, and started this one in its place, ends when it hears of that.
+        end = time.monotonic() + (_SUCCESSION if resumed else 0.0)
+        while (lock := self._env.lock(self._path / LOCK)) is None:
+            if time.monotonic() >= end:
+                raise JobError(
+                    f"{self._path} is in use by another barkspider; wait for it, or choose another --job"
+                )
+            time.sleep(1.0)
         return Job(self._path, settings, self._env, lock, resumed)
 
     async def run(self) -> None:

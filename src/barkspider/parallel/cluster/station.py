@@ -68,6 +68,20 @@ class FencedStationError(BarkspiderError):
     """A later station has taken the place of the one that asks."""
 
 
+def check_version(other: str) -> None:
+    """Raise `JobError` where whoever speaks to this node has another barkspider.
+
+    >>> check_version("0.0.1")
+    Traceback (most recent call last):
+        ...
+    barkspider.core.errors.JobError: ...: install the same on all nodes
+    """
+    if other != version("barkspider"):
+        raise JobError(
+            f"a node has barkspider {version('barkspider')}, another {other}: install the same on all nodes"
+        )
+
+
 def root_of(job: str, node: str, part: int) -> Path:
     """The folder of a part on a node."""
     return Path(job) / f"at-{node[:12]}" / f"{part:04d}"
@@ -115,10 +129,7 @@ class Station:
     async def start(self, seeds: Sequence[str], fresh: bool) -> list[str]:
         """Start the process of the part, where it was or from its last copy; the seeds that it does not know of yet. `fresh`
         says that the part has never begun, and may be made."""
-        if self._order.version != version("barkspider"):
-            raise JobError(
-                f"a node has barkspider {version('barkspider')}, another {self._order.version}: install the same on all"
-            )
+        check_version(self._order.version)
         self._is_starting = True
         try:
             return await self._start(seeds, fresh)
