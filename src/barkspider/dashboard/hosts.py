@@ -137,7 +137,7 @@ def _live(watcher: Watcher, name: str) -> Markup:
         ),
         ("Crawl-delay", span(told["crawl_delay"]) if told["crawl_delay"] else "none"),
         ("troubles in a row", told["trouble"]),
-        ("why it has no address", told["error"]),
+        *([("why it has no address", told["error"])] if told["error"] else []),
     ]
     origins = [
         (each["name"], "being asked for" if each["asking"] else each["verdict"], _moment(each["until"]))

@@ -213,7 +213,7 @@ def events(watcher: Watcher) -> Markup:
     cells = []
     for event in watcher.last_events():
         others = {name: value for name, value in event.items() if name not in ("time", "event", "part")}
-        when = datetime.fromtimestamp(float(event["time"]), UTC).strftime("%Y-%m-%d %H:%M:%S")
+        when = datetime.fromtimestamp(float(event["time"]), UTC)
         details = ", ".join(
             f"{name} {value}" for name, value in others.items() if not isinstance(value, dict | list)
         )

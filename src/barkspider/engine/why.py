@@ -275,7 +275,7 @@ def _verdict(found: Why) -> str:
             else ""
         )
         waits = f", and waits in {found.places[0]['queue']} to be fetched again" if found.places else ""
-        return f"it was asked for and ended as {last['outcome']} at {last['time']}{archived}{waits}"
+        return f"it was asked for and ended as {last['outcome']} at {last['time'][:19]}{archived}{waits}"
     if found.places:
         place = found.places[0]
         behind = f" behind {place['ahead']:,} others" if place["ahead"] else ""
@@ -284,7 +284,7 @@ def _verdict(found: Why) -> str:
         return f"it is out of scope: {found.refused}"
     refusals = [each for each in found.decisions if each["decision"] == "refused"]
     if refusals:
-        return f"it was refused by {refusals[-1]['rule']} at {refusals[-1]['time']}{_line(found)}"
+        return f"it was refused by {refusals[-1]['rule']} at {refusals[-1]['time'][:19]}{_line(found)}"
     if not found.seen and not found.found_on:
         return "no page that was fetched links to it" + (
             "" if not found.is_seed else ", though it is a seed: the crawl has not begun with it"

@@ -91,4 +91,6 @@ def _kind(value: Any) -> str:
 
 
 def _cell(value: Any) -> Markup:
+    if isinstance(value, datetime):
+        return Markup(f"<time>{text(value)}</time>")
     return value.markup if isinstance(value, Cell) else text(value)
