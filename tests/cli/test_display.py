@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -103,3 +105,10 @@ def test_help_is_in_groups_and_the_shell_can_complete(
         told.index(f"─ {group} ") for group in groups
     )
     assert "--install-completion" in told
+
+
+def test_the_shell_completes_commands() -> None:
+    words = {"_BARKSPIDER_COMPLETE": "complete_bash", "COMP_WORDS": "barkspider res", "COMP_CWORD": "1"}
+    program = Path(sys.executable).parent / "barkspider"
+    told = subprocess.run([program], env=os.environ | words, capture_output=True, text=True, timeout=60)
+    assert (told.stdout.split(), told.stderr, told.returncode) == (["resume", "restore", "resize"], "", 0)
