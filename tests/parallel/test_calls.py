@@ -194,8 +194,8 @@ def test_other_versions_are_refused() -> None:
     order = Order("/job", 0, 1, 0, "", "0.0.1", False)
     station = object.__new__(Station)
     station._order = order
-    with pytest.raises(JobError, match="another 0[.]0[.]1: install the same on all nodes") as raised:
+    with pytest.raises(JobError, match=r"another 0\.0\.1: install the same on all nodes") as raised:
         asyncio.run(station.start([], True))
     assert "\n" not in str(raised.value)
-    with pytest.raises(JobError, match="another 0[.]0[.]1: install the same"):
+    with pytest.raises(JobError, match=r"another 0\.0\.1: install the same"):
         Overseer("/job", "", [], False, "0.0.1")
