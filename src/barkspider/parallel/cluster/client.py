@@ -8,8 +8,8 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -62,11 +62,28 @@ def connect(address: str) -> Any:
                 f"nobody answers at {address} ({error}): start a cluster with `ray start --head`"
             ) from error
     try:
-        ray.init(address, namespace=_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+        with _quiet():
+            ray.init(address, namespace=_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         why = " ".join(str(error).split())[:200]
-        raise UsageError(f"no cluster at {address} ({why}): start one with `ray start --head`") from error
+        raise UsageError(
+            f"no cluster lets us in at {address} ({why}): start one with `ray start --head`, or if it has a token, "
+            "give that: RAY_AUTH_MODE=token RAY_AUTH_TOKEN=…"
+        ) from error
     return ray
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let nothing reach standard error: what Ray is made of writes there by itself, a line for each try."""
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
 
 
 def _check_answer(there: socket.socket) -> None:
