@@ -78,6 +78,9 @@ _MADE_FROM = {
     "pages": ("stored_pages", "duplicates"),
     "domains": ("stored_pages", "links"),
     "parallel": ("stored_pages", "errors", "links", "batches"),
+    "mirrors": ("decisions",),
+    "servers": ("stored_pages",),
+    "networks": ("stored_pages",),
 }
 _ALL = frozenset((*_VIEWS.values(), *_MADE_FROM))
 _LISTINGS = (
