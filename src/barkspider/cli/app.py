@@ -26,6 +26,7 @@ from barkspider.cli.report import report
 from barkspider.cli.resize import resize
 from barkspider.cli.restore import restore
 from barkspider.cli.resume import resume
+from barkspider.cli.rules import allow, block, rules, unblock
 from barkspider.cli.show import show
 from barkspider.cli.simulate import simulate_app
 from barkspider.cli.simulate_parallel import parallel
@@ -70,6 +71,10 @@ _GROUPS = {
         status,
         pause,
         stop,
+        block,
+        allow,
+        unblock,
+        rules,
         dashboard,
     ),
     "What was crawled": (

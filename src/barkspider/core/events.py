@@ -7,7 +7,7 @@ it wants to be called again. Each instruction is answered by exactly one outcome
     Seal ─► Sealed                   or, where another process has the turn at the server, Denied
     Score ─► Scored
 
-`Rest` is the one instruction that nothing answers. `Seeds`, `Received`, `Granted` and `Ranked` are events that answer nothing.
+`Rest` is the one instruction that nothing answers. `Seeds`, `Ruled`, `Received`, `Granted` and `Ranked` are events that answer nothing.
 """
 
 from __future__ import annotations
@@ -203,6 +203,13 @@ class Denied:
 
 
 @dataclass(frozen=True, slots=True)
+class Ruled:
+    """What people have said about URLs: each change is what to do (block, allow, unblock, pardon) and about what."""
+
+    changes: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Seeds:
     """URLs given by the user."""
 
@@ -253,6 +260,7 @@ Outcome = (
     | PageFetched
     | Denied
     | Seeds
+    | Ruled
     | Sealed
     | Received
     | Granted

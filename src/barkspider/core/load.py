@@ -122,6 +122,7 @@ _PARTITIONS = ("domain", "site", "url", "hierarchical", "address")
 _CHANGEABLE = (
     "agent",
     "scope",
+    "lists",
     "politeness",
     "limits",
     "fetch",

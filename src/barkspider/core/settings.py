@@ -69,12 +69,32 @@ class Scope:
         (), "Patterns of path and query as in robots.txt: a prefix, * for any text, $ for the end"
     )
     exclude_paths: tuple[str, ...] = _setting((), "As include_paths; exclusion wins")
+    include_regexes: tuple[str, ...] = _setting(
+        (), "Regular expressions (RE2), one of which is to be found in a URL"
+    )
+    exclude_regexes: tuple[str, ...] = _setting((), "As include_regexes; exclusion wins")
     include_extensions: tuple[str, ...] = _setting((), "Such as html or pdf; a path without one is always in")
     exclude_extensions: tuple[str, ...] = _setting((), "Such as zip or mp4")
     sitemaps: str = _setting(
         "never",
         "Whose sitemaps are read, as robots.txt names them: never, those of hosts of seeds, those of all hosts",
         choices=("never", "seeds", "all"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Files of what is left alone, and of what is not; watched while the crawl runs."""
+
+    block: tuple[str, ...] = _setting(
+        (),
+        "Files of what is not to be fetched: a domain, host, URL, network or re:PATTERN a line",
+        harmless=((),),
+    )
+    allow: tuple[str, ...] = _setting(
+        (),
+        "Files of what may be fetched though a rule blocks it; robots.txt and scope stand above",
+        harmless=((),),
     )
 
 
@@ -570,6 +590,7 @@ class Settings:
     )
     agent: Agent = field(default_factory=Agent)
     scope: Scope = field(default_factory=Scope)
+    lists: Lists = field(default_factory=Lists)
     url: UrlRules = field(default_factory=UrlRules)
     politeness: Politeness = field(default_factory=Politeness)
     limits: Limits = field(default_factory=Limits)

@@ -9,7 +9,7 @@ from barkspider.core.events import Granted
 from barkspider.engine.checkpointer import Checkpointer
 from barkspider.engine.harvest import Reaped
 from barkspider.engine.recovery import Parts
-from barkspider.engine.steering import block_domain, change_limits
+from barkspider.engine.steering import change_limits
 
 if TYPE_CHECKING:
     from barkspider.engine.loop import Crawl
@@ -48,12 +48,10 @@ class Answers:
             options = [str(option) for option in details["settings"]]
             crawl.follow_limits(change_limits(parts.job, options).limits)
             parts.job.log(parts.clock.wall(), "changed", settings=options)
-        elif command == "block":
-            domain = block_domain(parts.job, str(details["domain"]))
-            parts.links.exclude(parts.job.settings.scope)
-            parts.frontier.block(domain)
-            parts.job.log(parts.clock.wall(), "blocked", domain=domain)
-            return {"blocked": domain}
+        elif command == "rule":
+            return crawl.rule(details["changes"], str(details.get("why", "")))
+        elif command == "rules":
+            return parts.frontier.about_rules()
         elif command == "grant":
             pages = details["pages"]  # what is fetched and under way cannot be taken back
             granted = None if pages is None else max(int(pages), parts.frontier.least_grant)

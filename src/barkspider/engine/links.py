@@ -19,7 +19,7 @@ from barkspider.core.batch import WIDTH, UrlBatch
 from barkspider.core.errors import UrlError
 from barkspider.core.events import FetchRobots
 from barkspider.core.records import Flag, UrlRow, pack_row
-from barkspider.core.settings import Scope, Settings
+from barkspider.core.settings import Settings
 from barkspider.core.texts import Bytes, Texts
 from barkspider.page import Hrefs
 from barkspider.page.classify import top_level
@@ -35,7 +35,7 @@ _NESTED = 5
 _REQUISITE = int(Flag.REQUISITE)
 _ASKED_FOR = int(Flag.SEED) | _REQUISITE
 # Why a link is not in scope, by number; 0 says that it is.
-_REASONS = (*REASONS, "port", "host", "domain", "scope", "path", "extension", "depth")
+_REASONS = (*REASONS, "port", "host", "domain", "scope", "path", "extension", "regex", "depth")
 _NUMBERS: dict[str | None, int] = {None: 0} | {reason: number for number, reason in enumerate(_REASONS)}
 _TOO_DEEP, _NO_DEPTH = _NUMBERS["depth"], 1 << 40
 _ANY_BYTES = 1 << 62
@@ -312,10 +312,17 @@ class LinkMaker:
         self._origins.clear()
         self.extended += urls
 
-    def exclude(self, scope: Scope) -> None:
-        """Go by a scope that excludes more than the one before."""
-        self._scope = ScopeRules(scope, self._domains, [*self._seeds, *self.extended])
-        self._origins.clear()
+    def judge(self, rows: Sequence[UrlRow]) -> list[str]:
+        """For each URL that was in scope when it was found why it is not any more, "" if it is."""
+        found = []
+        for row in rows:
+            url = row.url.decode()
+            asked_for = row.flags & _ASKED_FOR
+            host = split(url).host
+            found.append(
+                (self._scope.excludes(url) if asked_for else self._scope.refuses(url, host, row.depth)) or ""
+            )
+        return found
 
     def _in_scope(self, urls: Sequence[str], kind: _Kind, cut: bool = False) -> Links:
         """The URLs that are in scope, and the others; all of them, even if some are the same."""
@@ -345,12 +352,10 @@ class LinkMaker:
         scope, origins, count = self._scope, self._origins, len(found)
         asked_for = bool(kind.flags & _ASKED_FOR)
         if asked_for or scope.looks_at_urls:
-            text = urls.tobytes()
-            for row, (start, end, *_) in enumerate(found.tolist()):
-                if start >= 0:
-                    url = text[start:end].decode()
-                    reason = scope.excludes(url) if asked_for else scope.refuses_url(url, 0)
-                    found[row, 3] = _NUMBERS[reason]
+            text, places = urls.tobytes().decode("ascii"), np.flatnonzero(found[:, 0] >= 0)
+            texts = [text[start:end] for start, end in found[places, :2].tolist()]
+            reasons = scope.exclude_all(texts) if asked_for else scope.refuse_all(texts)
+            found[places, 3] = [_NUMBERS[reason] for reason in reasons]
         rows = np.empty(count * WIDTH + len(urls), np.uint8)
         offsets, outside = np.empty(count + 1, np.int64), np.empty(count, np.int64)
         refused = np.zeros(len(_REASONS), np.int64)
@@ -381,8 +386,7 @@ class LinkMaker:
             self.refused.update(
                 {reason: n for reason, n in zip(_REASONS, refused.tolist(), strict=True) if n}
             )
-            places = found[outside[:left], :2].tolist()
-            others = [urls[start:end].tobytes().decode() for start, end in places]
+            others = [urls[start:end].tobytes().decode() for start, end in found[outside[:left], :2].tolist()]
         offsets = offsets[: kept + 1]
         return Links(UrlBatch(Texts(offsets, rows[: offsets[-1]])), others), stop == count
 

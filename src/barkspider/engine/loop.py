@@ -23,7 +23,7 @@ from barkspider.core.allotment import begin_threads, fit_memory, give_back
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.clock import Clock, SystemClock
 from barkspider.core.errors import ShortMemoryError, StorageError, is_shortage
-from barkspider.core.events import Instruction, Request, Seeds
+from barkspider.core.events import Instruction, Request, Ruled, Seeds
 from barkspider.core.settings import Limits
 from barkspider.core.units import format_size
 from barkspider.engine.answers import Answers
@@ -32,17 +32,21 @@ from barkspider.engine.control import Control
 from barkspider.engine.copying import copying
 from barkspider.engine.harvest import Reaped
 from barkspider.engine.job import Job
+from barkspider.engine.list_files import ListFiles
 from barkspider.engine.neighbours import Correspondence, Neighbours
 from barkspider.engine.preflight import canonical_seeds, fit_open_files
 from barkspider.engine.reach import Reach
 from barkspider.engine.reaping import Reaping
 from barkspider.engine.recovery import Parts, open_parts
+from barkspider.engine.rules import canonical
 from barkspider.engine.sampler import Sampler
 from barkspider.engine.statistics import Statistics
 from barkspider.engine.watch import Watch
 from barkspider.engine.work import Arrival
 from barkspider.fetch import user_agent
 from barkspider.frontier.ownership import frozen, shares_hosts
+from barkspider.frontier.rulings import UNBLOCK
+from barkspider.url import Domains
 
 _TICK = 1.0  # seconds
 _BESIDE = 2  # threads in which a checkpoint is written, and what is sent to other processes is made safe
@@ -68,7 +72,7 @@ class Crawl:
         self.others: Correspondence | None = None  # the other processes, if there are any
         self._given: dict[
             int, asyncio.Future[None]
-        ] = {}  # by their identity, seeds that are in no record yet
+        ] = {}  # by their identity, what people gave that is in no record yet
         self._asked = deque[Request]()  # filled by `_loop`, emptied there while there is room
         self._news = asyncio.Event()
         self._under_way = 0  # instructions that were begun and have not arrived
@@ -92,6 +96,7 @@ class Crawl:
         )
         self._timer: asyncio.TimerHandle | None = None
         self._answers = Answers(self, parts, self._checkpointer)
+        self._lists = ListFiles(self._job, self._frontier.follow_lists, self._log)
         self._sampler = Sampler(parts, self._checkpointer, self.statistics, lambda: self.others)
 
     @classmethod
@@ -115,6 +120,7 @@ class Crawl:
         if fetch != fitted.fetch:
             fetch = fitted.fetch
             crawl._log("few_open_files", in_flight=fetch.in_flight, idle_connections=fetch.idle_connections)
+        crawl._lists.open()
         if crawl._ledger.is_new:
             replicas, _ = frozen(job.env, job.path)
             crawl.take_in(Reaped(Seeds(UrlBatch.join([crawl._links.seeds(), replicas]))))
@@ -175,11 +181,24 @@ class Crawl:
         `added`, the journal has them."""
         seeds = canonical_seeds(self._job.settings, ((url, "") for url in urls))
         self._job.add_seeds(seeds)
-        given = Seeds(self._links.more_seeds(seeds, frozenset(again)))
+        await self._keep(Seeds(self._links.more_seeds(seeds, frozenset(again))))
+        return {"added": len(seeds)}
+
+    async def _keep(self, given: Seeds | Ruled) -> None:
+        """Take in what people give, and wait until the journal has it."""
         kept = self._given[id(given)] = asyncio.get_running_loop().create_future()
         self.take_in(Reaped(given))
         await kept
-        return {"added": len(seeds)}
+
+    async def rule(self, changes: Sequence[tuple[str, str]], why: str = "") -> dict[str, Any]:
+        """Go by further rules of people, for a reason. When this tells what they are, the journal has them; `known` says
+        whether what is taken back was there."""
+        ruled = Ruled(canonical(changes, Domains(self._job.settings.url.private_suffixes)))
+        given = self._frontier.about_rules()["given"]
+        known = all(what != UNBLOCK or rule in given for what, rule in ruled.changes)
+        await self._keep(ruled)
+        self._log("ruled", changes=ruled.changes, why=why)
+        return {"rules": [rule for _, rule in ruled.changes], "known": known}
 
     def statistics(self) -> Statistics:
         """What was done so far."""
@@ -324,6 +343,7 @@ class Crawl:
         """What is to be done every second: rows that waited are written, the disk is looked at, a sample is taken."""
         try:
             self._archive.tick(self._clock.monotonic())
+            self._lists.look()
             self._watch_disk(self._sample())
             for event, details in self._frontier.notices():
                 self._log(event, **details)

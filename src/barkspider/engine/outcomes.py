@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from barkspider.core.events import (
     Redirect,
     ResolveHost,
     RobotsFetched,
+    Ruled,
     Score,
     Scored,
     Seal,
@@ -31,12 +33,12 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import pack_row, unpack_row
 
-Journalled = PageFetched | RobotsFetched | HostResolved | Seeds | Sealed | Received | Granted | Scored
+Journalled = PageFetched | RobotsFetched | HostResolved | Seeds | Ruled | Sealed | Received | Granted | Scored
 
 # One row for each outcome; `kind` says which columns count. What a later version adds is null for older ones.
 SCHEMA = pa.schema(
     [
-        ("kind", pa.string()),  # page, robots, resolved, seeds, sealed, received, granted, scored
+        ("kind", pa.string()),  # page, robots, resolved, seeds, ruled, sealed, received, granted, scored
         ("status", pa.uint16()),
         ("seconds", pa.float64()),
         ("retry_after", pa.float64()),
@@ -62,7 +64,7 @@ SCHEMA = pa.schema(
         ("body", pa.binary()),
         ("redirect", pa.string()),
         ("max_age", pa.float64()),
-        # of seeds, and of scores: the keys of domains, then their supporters
+        # of seeds, of rulings as JSON, and of scores: the keys of domains, then their supporters
         ("batch", pa.binary()),
         # of a batch for another process, or from one; and of a grant. Of scores, `number` is 1 for in force, 0 for not
         ("process", pa.uint16()),
@@ -126,6 +128,9 @@ def _row(outcome: Outcome) -> tuple[Any, ...]:
         found = score.keys.tobytes() + score.supporters.tobytes()
         decision = None if score.in_force is None else int(score.in_force)
         return ("scored", *_NO_ANSWER, found, None, decision, None, None, None)
+    if isinstance(outcome, Ruled):
+        said = json.dumps(outcome.changes).encode()
+        return ("ruled", *_NO_ANSWER, said, None, None, None, None, None)
     assert isinstance(outcome, Seeds)
     return ("seeds", *_NO_ANSWER, outcome.batch.encode(), None, None, None, None, None)
 
@@ -221,6 +226,10 @@ def _read_seeds(row: dict[str, Any], links: UrlBatch) -> Seeds:  # noqa: ARG001
     return Seeds(UrlBatch.decode(row["batch"]))
 
 
+def _read_ruled(row: dict[str, Any], links: UrlBatch) -> Ruled:  # noqa: ARG001
+    return Ruled(tuple((str(what), str(about)) for what, about in json.loads(row["batch"])))
+
+
 def _read_sealed(row: dict[str, Any], links: UrlBatch) -> Sealed:  # noqa: ARG001
     return Sealed(Seal(row["process"], row["number"], row.get("news") or b""))
 
@@ -248,6 +257,7 @@ _READ: dict[str, Callable[[dict[str, Any], UrlBatch], Journalled]] = {
     "robots": _read_robots,
     "resolved": _read_resolved,
     "seeds": _read_seeds,
+    "ruled": _read_ruled,
     "sealed": _read_sealed,
     "received": _read_received,
     "granted": _read_granted,

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from barkspider.core.errors import UrlError, UsageError
 from barkspider.core.settings import Settings
+from barkspider.engine.list_files import check_lists
 from barkspider.engine.spare import SPARE
 from barkspider.fetch import Fetcher
 from barkspider.fetch.cookies_file import read_cookies
@@ -83,6 +84,7 @@ def check_settings(settings: Settings) -> None:
     Budgets(settings.budget)
     if ":" in settings.parallel.partition:
         load_function(settings.parallel.partition)
+    check_lists(settings)
     ScopeRules(settings.scope, Domains(settings.url.private_suffixes), [])
     fit_open_files(settings)
 

@@ -25,6 +25,7 @@ from barkspider.core.errors import StorageError
 from barkspider.core.events import Counters, Trail
 from barkspider.core.settings import Settings
 from barkspider.frontier.census import Census
+from barkspider.frontier.decisions import BLOCKED
 from barkspider.frontier.driver import Driver
 from barkspider.frontier.exchange import read_batch
 from barkspider.frontier.gate import Form, Gate, form
@@ -69,6 +70,10 @@ class Dividing:
         """Hand on all that a frontier holds, which is complete (`Source.complete`); it is of no use after that."""
         gate, source = old.holdings
         _add(self._totals, gate.counters)
+        # What rules hold comes up once more with the heirs, and is judged anew.
+        self._totals.deferred += len(gate.blocked)
+        _take_back(self._totals, BLOCKED, len(gate.blocked))
+        self._take_rulings(gate)
         if old.exchange is not None:
             self._sent.update(old.exchange.totals())
             self._take_census(old.exchange.census)
@@ -76,7 +81,7 @@ class Dividing:
         done, trails = Counter(gate.done), dict(Trails.pairs(gate.trails.save()))
         forms = np.array(sorted({key for key, _, _ in done}), np.uint64)
         tracked = np.array(sorted(trails), np.uint64)
-        for lot in chain(source.lots(), _waiting(gate.delays)):
+        for lot in chain(source.lots(), _waiting(gate.delays), _held(gate)):
             self._tell(len(lot.keys))
             for part, some in self._split(lot):
                 heir = self._heirs[part]
@@ -196,6 +201,12 @@ class Dividing:
             if census is not None and heir.exchange is not None and heir.exchange.census is not None:
                 heir.exchange.census.take(census.samples(), partial(self._own, part))
 
+    def _take_rulings(self, old: Gate) -> None:
+        """All go by what people have ruled; what was counted of it is in one of them."""
+        for part, (gate, _) in enumerate(self._heirs):
+            gate.rulings.load(old.rulings.save() | ({"counts": {}} if part else {}))
+            gate.judge_anew()
+
     def _take_host(self, host: Host) -> None:
         """A host in trouble goes to its owner; where that is not known, or there are several, to all: then nobody is too
         quick."""
@@ -219,6 +230,16 @@ def spread(total: int, count: int, part: int) -> int:
 def _waiting(delays: Delays) -> Iterator[Lot]:
     for times, urls in delays.drain():
         yield Lot.of(WAITING, urls, times)
+
+
+def _held(gate: Gate) -> Iterator[Lot]:
+    for urls in gate.blocked.drain():
+        yield Lot.of(WAITING, urls, np.full(len(urls), gate.now))
+
+
+def _take_back(totals: Counters, rule: str, count: int) -> None:
+    if count:
+        totals.refused[rule] -= count
 
 
 def _follow(gate: Gate, urls: UrlBatch, tracked: KeyColumn, trails: Mapping[int, Trail]) -> None:

@@ -29,6 +29,7 @@ from barkspider.core.events import (
     Received,
     Redirect,
     RobotsFetched,
+    Ruled,
     Scored,
     Sealed,
     Seeds,
@@ -42,8 +43,10 @@ from barkspider.frontier.exchange import Exchange
 from barkspider.frontier.gate import Gate
 from barkspider.frontier.looking import about_host
 from barkspider.frontier.memory import Memory
+from barkspider.frontier.rulings import ScopeJudge
 from barkspider.frontier.source import Found, Source
 from barkspider.storage.keyset import RecentKeys
+from barkspider.url.lists import Rule
 
 # Pages whose content is remembered, to find others of their site with the same: 10 to 50 MB. A site that shows the same
 # page again and again does so within its next few thousand pages, and after a restart soon enough.
@@ -173,6 +176,7 @@ class Driver:
             counters.queued
             or counters.deferred
             or self._source.waiting()
+            or self._gate.blocked.left
             or (self._strays and len(self._strays))
             or (self._assigning and len(self._assigning))
         )
@@ -191,9 +195,19 @@ class Driver:
         """Fetch no more pages than these in all; 0 means any number."""
         self._most_pages = pages or math.inf
 
-    def block(self, domain: str) -> None:
-        """Refuse all URLs of a domain, each when it comes up."""
-        self._gate.block(domain)
+    def follow_lists(self, block: Mapping[Rule, str], allow: Mapping[Rule, str]) -> None:
+        """Go by what the user's files say from now on, each rule with the file that it counts for."""
+        self._gate.rulings.follow(block, allow)
+        self._gate.judge_anew()
+
+    def judge_scope_by(self, judge: ScopeJudge) -> None:
+        """Let somebody say what is in scope, if that is not what it was when the job was begun."""
+        self._gate.rulings.judge_scope_by(judge)
+
+    def about_rules(self) -> dict[str, Any]:
+        """The rules that people gave one by one, and how many URLs each rule has blocked."""
+        rulings = self._gate.rulings
+        return {"given": rulings.given(), "blocked": dict(rulings.counts)}
 
     def about_host(self, name: str, now: float) -> dict[str, Any]:
         """What is known of a host in RAM, for people; see `looking`."""
@@ -259,16 +273,16 @@ class Driver:
         if self.exchange is not None:
             others = (self.exchange, self.exchange.census, self._strays, self._assigning)
         there = (each for each in others if each is not None)
-        return [self, self._gate.delays, *self._source.structures, *there]
+        return [self, self._gate.delays, self._gate.blocked, *self._source.structures, *there]
 
     def prepare(self) -> Prepared:
         """See `core.events.Structure`: all that is in RAM."""
         self._gate.write_off()
-        saved, granted = self._source.save(), self.granted
+        saved, granted, rulings = self._source.save(), self.granted, self._gate.rulings.save()
 
         def whole() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
             head, arrays = saved()
-            return {**head, "granted": granted}, arrays
+            return {**head, "granted": granted, "rulings": rulings}, arrays
 
         return self._memory.prepare(self._gate, whole)
 
@@ -281,6 +295,8 @@ class Driver:
         remembered = self._memory.read()
         remembered.restore(self._gate)
         self._source.load(remembered.head, remembered.arrays)
+        self._gate.rulings.load(remembered.head.get("rulings", {}))
+        self._gate.judge_anew()
         if self.exchange is not None:
             granted = remembered.head["granted"]
             self._most_pages = math.inf if granted is None else int(granted)
@@ -320,11 +336,16 @@ class Driver:
         self._gate.write_off()
 
     def _event(
-        self, outcome: Seeds | Sealed | Received | Granted | Ranked | Scored | HostResolved, now: float
+        self,
+        outcome: Seeds | Ruled | Sealed | Received | Granted | Ranked | Scored | HostResolved,
+        now: float,
     ) -> list[Found]:
         """What nobody on the web has answered."""
         if isinstance(outcome, Seeds):
             return self._seeds(outcome.batch)
+        if isinstance(outcome, Ruled):
+            self._gate.rule(outcome.changes)
+            return []
         if isinstance(outcome, Granted):
             self._most_pages = math.inf if outcome.pages is None else outcome.pages
             return []

@@ -15,7 +15,7 @@ they come up here. `shares` says who may come up at all, `later` what links that
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -26,10 +26,12 @@ from barkspider.core.batch import UrlBatch
 from barkspider.core.events import Trail
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.decisions import BLOCKED, RECOVERING, SHARE_UNKNOWN, Decisions
+from barkspider.frontier.decisions import BLOCKED, RECOVERING, SCOPE, SHARE_UNKNOWN, Decisions
+from barkspider.frontier.held import Held
 from barkspider.frontier.ownership import divides_domains, shares_hosts, slot_of
 from barkspider.frontier.politeness.delays import NEAR_BYTES, Delays
 from barkspider.frontier.ready import Ready
+from barkspider.frontier.rulings import Rulings
 from barkspider.frontier.shares import WAIT, Shares
 from barkspider.frontier.trails import Trails
 from barkspider.storage.env import Env
@@ -82,7 +84,9 @@ class Gate:
         self.decisions = Decisions(settings.trace)
         self.counters = self.decisions.counters
         remembered = at_most(_REMEMBERED_HOSTS, settings.memory, 16, _HOST)
-        self.ready = Ready(settings, self.decisions, remembered, self.put_off)
+        self.ready = Ready(settings, self.decisions, remembered, self.put_off, self._judge_queued)
+        self.rulings = Rulings(settings)
+        self.blocked = Held(env, folder, "queues/Q_B", BLOCKED, self.decisions, state("queues/Q_B"))
         near = at_most(NEAR_BYTES, settings.memory, _NEAR_SHARE)
         self.delays = Delays(env, folder, near=near, state=state(Delays.name))  # Q_W
         self._off: list[tuple[float, UrlRow]] = []  # on its way to Q_W: rows are written in batches
@@ -105,8 +109,6 @@ class Gate:
         self.begun = False
         self._slot_of = slot_of(settings.parallel)
         self._keys = KeyMaker(settings.seed)
-        # Domains that were excluded, maybe after URLs of them were found.
-        self.ready.excluded.update(map(self._keys.of, settings.scope.exclude_domains))
 
     def resume(self, now: float) -> None:
         """There were earlier runs: everybody counts as contacted at this moment."""
@@ -138,9 +140,6 @@ class Gate:
             self.counters.ahead -= 1
             return  # its trail may be that of another form that waits
         trail = self.trails.pop(row.key)
-        if row.pld_key in self.ready.excluded:
-            self.decisions.refuse(row, BLOCKED)
-            return
         if self.later is not None:
             row = self.later.told(row)
         if self.begun:
@@ -152,9 +151,55 @@ class Gate:
         """The key of a host or a domain."""
         return self._keys.of(name)
 
-    def block(self, domain: str) -> None:
-        """Refuse what comes up of a domain from now on, here or when its turn has come."""
-        self.ready.excluded.add(self._keys.of(domain))
+    # ── what people have ruled ─────────────────────────────────────────────────────────────────
+
+    def rule(self, changes: Iterable[tuple[str, str]]) -> None:
+        """Go by further rules of people, and judge anew what earlier ones have held."""
+        for what_to_do, about in changes:
+            self.rulings.apply(what_to_do, about)
+        self.judge_anew()
+
+    def judge_anew(self) -> None:
+        """Rules have changed: what is queued is judged where it comes up, and so is what they have held."""
+        self.ready.rulings = self.rulings.number
+        self.ready.closes = self._closes if self.rulings.lists.blocks else None
+        self.blocked.release(self.now)
+
+    def judge(self, batch: UrlBatch) -> UrlBatch:
+        """Those of URLs, counted as deferred, that no rule speaks against; others are refused, and held by rules that may be
+        taken back."""
+        return batch if not self.rulings.judges else UrlBatch.from_rows(self.judge_rows(batch.rows()))
+
+    def judge_rows(self, rows: list[UrlRow]) -> list[UrlRow]:
+        """As `judge`."""
+        if not self.rulings.judges:
+            return rows
+        if self.done:  # they are dropped
+            over = [row for row in rows if self.done[form(row, self._slot_of)]]
+            rows = [row for row in rows if not self.done[form(row, self._slot_of)]]
+        else:
+            over = []
+        blocked, outside = self.rulings.blocked(rows), self.rulings.out_of_scope(rows)
+        held = [row for row, rule in zip(rows, blocked, strict=True) if rule]
+        self.blocked.hold(held)
+        left = [row for row, rule, reason in zip(rows, blocked, outside, strict=True) if not (rule or reason)]
+        for row, rule, reason in zip(rows, blocked, outside, strict=True):
+            if reason and not rule:
+                self.decisions.refuse(row, SCOPE)
+        self.counters.deferred -= len(rows) - len(left)
+        return over + left
+
+    def _judge_queued(self, row: UrlRow, trail: Trail, address: str) -> bool:
+        """Whether a URL whose turn it is, at an address, may be fetched; it is counted nowhere, and held if it may not."""
+        if not self.rulings.blocked([row], address)[0]:
+            return True
+        if trail:
+            self.trails.put(row.key, trail)
+        self.blocked.hold([row])
+        return False
+
+    def _closes(self, host: str, address: str) -> bool:
+        return bool(self.rulings.lists.closes(host, address))
 
     def add_done(self, row: UrlRow) -> None:
         """A URL has an outcome of an earlier run: it is dropped when it comes up in this form."""
@@ -199,6 +244,10 @@ class Gate:
     def come_back(self, now: float) -> UrlBatch:
         """Take URLs whose time has come, some at a time. They go on counting as deferred, which is up to the caller."""
         batch = self.delays.take(now, _BACK_AT_ONCE)
+        if self.blocked.due(now):
+            released = self.blocked.take(_BACK_AT_ONCE)
+            self.counters.deferred += len(released)
+            batch = UrlBatch.join([batch, released])
         undecided = (batch.flags & _DEFERRED) != 0
         if not undecided.any():
             return batch
@@ -210,7 +259,7 @@ class Gate:
 
     def next_time(self) -> float:
         """When the first URL may come back; inf when there is none."""
-        return min((self.delays.next_time(), *(time for time, _ in self._off)))
+        return min((self.delays.next_time(), self.blocked.next_time(), *(time for time, _ in self._off)))
 
     def validate(self) -> None:
         """Check the invariants."""
@@ -219,10 +268,12 @@ class Gate:
         assert all(count > 0 for count in self.done.values())
         self.ready.validate()
         self.delays.validate()
+        self.blocked.validate()
 
     def close(self) -> None:
         """Let go of the files; what was committed stays."""
         self.delays.close()
+        self.blocked.close()
 
 
 def _is_first(row: UrlRow) -> bool:

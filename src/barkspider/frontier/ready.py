@@ -29,7 +29,7 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.decisions import BLOCKED, FAR_TURN, RETRY, ROBOTS_UNKNOWN, Decisions
+from barkspider.frontier.decisions import FAR_TURN, RETRY, ROBOTS_UNKNOWN, Decisions
 from barkspider.frontier.ownership import shares_hosts
 from barkspider.frontier.politeness.hosts import Asked, Host, QueuedUrl, Server, State
 from barkspider.frontier.politeness.pauses import HostPace, Multiples, Pauses, ServerPace, retry_pause
@@ -58,8 +58,10 @@ class Ready:
         decisions: Decisions,
         remembered_hosts: int,
         put_off: Callable[[float, UrlRow, Trail, str], None],
+        judge: Callable[[UrlRow, Trail, str], bool] = lambda *_: True,
     ) -> None:
-        """`put_off` is given a URL, no longer counted here, when it should come back, and by which rule."""
+        """`put_off` is given a URL, no longer counted here, when it should come back, and by which rule; `judge` one that is
+        to be fetched from an address, and says whether it may be: one that may not is no longer counted here."""
         self._politeness, self._decisions, self._put_off = settings.politeness, decisions, put_off
         self._counters = decisions.counters
         self._pauses = Pauses(settings.politeness)
@@ -68,7 +70,9 @@ class Ready:
         self._lookups = Slots(settings.dns.in_flight)  # of these slots, those for looking up addresses
         self._roster = Roster(settings.politeness, remembered_hosts)
         self._origins = Origins(settings, self._roster)
-        self.excluded: set[int] = set()  # keys of domains that are left alone, which others fill
+        self._judge = judge
+        self.rulings = 0  # their number: what was let in before there were as many is judged once more
+        self.closes: Callable[[str, str], bool] | None = None  # whether a host, at an address, is left alone
         self._look_at = math.inf  # when those in line for a slot are looked at again
         # Whether other processes ask the same servers, and the pauses that they have not been told of.
         self._shares_servers, self._rests = settings.parallel.processes > 1, list[Rest]()
@@ -107,7 +111,7 @@ class Ready:
         if self._turn(host, now) > now + self._horizon:
             self._put_off(self._assign_turn(host, now), row, trail, FAR_TURN)
             return
-        host.push(QueuedUrl(row, trail, known, rules))
+        host.push(QueuedUrl(row, trail, known, rules, self.rulings))
         self._counters.queued += 1
         self._roster.schedule(host)
 
@@ -204,6 +208,9 @@ class Ready:
                     self._ask(host, number, now, taken)
                 else:
                     roster.line_up(host)
+            elif self.closes is not None and self.closes(host.name(), ""):
+                self._leave(host, "", now)
+                roster.schedule(host)
             elif self._admits(number := host.lookup_rank(), host.pld, host):
                 taken.append(self._look_up(host, number, now))
             else:
@@ -257,6 +264,9 @@ class Ready:
         """The next request to a host, or None when it has none now; what robots.txt refuses ends here."""
         assert host.server is not None
         address = host.server.address
+        if self.closes is not None and host.is_wanted() and self.closes(host.name(), address):
+            self._leave(host, address, now)
+            return None
         if host.robots:
             asked, *rest = host.robots
             host.robots = tuple(rest)
@@ -267,9 +277,14 @@ class Ready:
                 return self._fetch_robots(host, errand, address)
         blocked = False
         while (entry := host.first) is not None:
-            if host.pld in self.excluded:
-                self._decisions.refuse(self._take_out(host, entry), BLOCKED)
-                continue
+            if entry.judged != self.rulings or self.closes is not None:
+                host.pop(entry)
+                self._counters.queued -= 1
+                if not self._judge(entry.row, entry.trail, address):
+                    continue
+                entry.judged = self.rulings
+                host.put_first(entry)
+                self._counters.queued += 1
             known = entry.origin
             if known is not None:
                 if known.asking:
@@ -293,6 +308,12 @@ class Ready:
         if blocked:
             host.state = State.BLOCKED
         return None
+
+    def _leave(self, host: Host, address: str, now: float) -> None:
+        """A host is left alone: what waits for it is judged, and robots.txt are not asked for."""
+        while (entry := host.first) is not None:
+            self._judge(self._take_out(host, entry), entry.trail, address)
+        self._origins.leave(host, now)
 
     @staticmethod
     def _fetch_robots(host: Host, asked: Asked, address: str) -> FetchRobots:

@@ -69,12 +69,15 @@ class Origin:
 
 
 class QueuedUrl:
-    """A URL in the queue of its host, with its origin where robots.txt counts, and the rules that have allowed it."""
+    """A URL in the queue of its host, with its origin where robots.txt counts, and the rules that have allowed it; `judged`
+    is the number of the rulings by which it was let in."""
 
-    __slots__ = ("behind", "origin", "row", "rules", "trail")
+    __slots__ = ("behind", "judged", "origin", "row", "rules", "trail")
 
-    def __init__(self, row: UrlRow, trail: Trail, origin: Origin | None, rules: RobotsRules | None) -> None:
-        self.row, self.trail, self.origin, self.rules = row, trail, origin, rules
+    def __init__(
+        self, row: UrlRow, trail: Trail, origin: Origin | None, rules: RobotsRules | None, judged: int = -1
+    ) -> None:
+        self.row, self.trail, self.origin, self.rules, self.judged = row, trail, origin, rules, judged
         self.behind: QueuedUrl | None = None
 
 
@@ -137,6 +140,13 @@ class Host(HostPace):
         else:
             self.last.behind = entry
         self.last = entry
+        self.length += 1
+
+    def put_first(self, entry: QueuedUrl) -> None:
+        """Queue a URL before the others."""
+        entry.behind = self.first
+        self.first = entry
+        self.last = self.last or entry
         self.length += 1
 
     def pop(self, entry: QueuedUrl) -> None:
