@@ -123,6 +123,7 @@ _CHANGEABLE = (
     "agent",
     "scope",
     "lists",
+    "traps",
     "politeness",
     "limits",
     "fetch",

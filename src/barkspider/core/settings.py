@@ -99,6 +99,14 @@ class Lists:
 
 
 @dataclass(frozen=True, slots=True)
+class Traps:
+    """Places without end that have nothing to say: they are found by what their pages add, not by limits."""
+
+    detect: bool = _setting(True, "Fetch no more of what repeats itself and leads to more of its kind alone")
+    evidence: int = _setting(64, "Pages in vain that make a pattern of a site a trap", low=8)
+
+
+@dataclass(frozen=True, slots=True)
 class UrlRules:
     """How URLs are normalised after WHATWG parsing (Viúva Negra, sections 4.3 and 4.5)."""
 
@@ -591,6 +599,7 @@ class Settings:
     agent: Agent = field(default_factory=Agent)
     scope: Scope = field(default_factory=Scope)
     lists: Lists = field(default_factory=Lists)
+    traps: Traps = field(default_factory=Traps)
     url: UrlRules = field(default_factory=UrlRules)
     politeness: Politeness = field(default_factory=Politeness)
     limits: Limits = field(default_factory=Limits)

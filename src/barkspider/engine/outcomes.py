@@ -72,11 +72,13 @@ SCHEMA = pa.schema(
         ("checksum", pa.uint64()),
         ("pages", pa.uint64()),
         ("news", pa.binary()),
+        # of a page: what it says
+        ("gist", pa.uint64()),
     ]
 )
 _KIND = pa.struct(list(SCHEMA))
 # The columns of other kinds.
-_NO_ROBOTS, _NO_PAGE, _NO_EVENT = (None,) * 7, (None,) * 7, (None,) * 6
+_NO_ROBOTS, _NO_PAGE, _NO_EVENT = (None,) * 7, (None,) * 7, (None,) * 7
 _NO_ANSWER = (None,) * (len(SCHEMA) - 1 - len(_NO_EVENT))
 
 
@@ -118,21 +120,21 @@ def _row(outcome: Outcome) -> tuple[Any, ...]:
         return _resolved(outcome)
     if isinstance(outcome, Sealed):
         asked = outcome.asked
-        return ("sealed", *_NO_ANSWER, None, asked.to, asked.number, None, None, asked.news or None)
+        return ("sealed", *_NO_ANSWER, None, asked.to, asked.number, None, None, asked.news or None, None)
     if isinstance(outcome, Received):
-        return ("received", *_NO_ANSWER, None, outcome.sender, outcome.number, outcome.checksum, None, None)
+        return ("received", *_NO_ANSWER, None, outcome.sender, outcome.number, outcome.checksum, *(None,) * 3)
     if isinstance(outcome, Granted):
-        return ("granted", *_NO_ANSWER, None, None, None, None, outcome.pages, None)
+        return ("granted", *_NO_ANSWER, None, None, None, None, outcome.pages, None, None)
     if isinstance(outcome, Scored):
         score = outcome.asked
         found = score.keys.tobytes() + score.supporters.tobytes()
         decision = None if score.in_force is None else int(score.in_force)
-        return ("scored", *_NO_ANSWER, found, None, decision, None, None, None)
+        return ("scored", *_NO_ANSWER, found, None, decision, *(None,) * 4)
     if isinstance(outcome, Ruled):
         said = json.dumps(outcome.changes).encode()
-        return ("ruled", *_NO_ANSWER, said, None, None, None, None, None)
+        return ("ruled", *_NO_ANSWER, said, *_NO_EVENT[1:])
     assert isinstance(outcome, Seeds)
-    return ("seeds", *_NO_ANSWER, outcome.batch.encode(), None, None, None, None, None)
+    return ("seeds", *_NO_ANSWER, outcome.batch.encode(), *_NO_EVENT[1:])
 
 
 def _page(outcome: PageFetched) -> tuple[Any, ...]:
@@ -153,7 +155,8 @@ def _page(outcome: PageFetched) -> tuple[Any, ...]:
         outcome.digest,
         None if links is None else len(links),
         *_NO_ROBOTS,
-        *_NO_EVENT,
+        *_NO_EVENT[1:],
+        outcome.gist or None,
     )
 
 
@@ -169,6 +172,7 @@ def _read_page(row: dict[str, Any], links: UrlBatch) -> PageFetched:
         row["digest"],
         seconds=row["seconds"],
         cookies=tuple(row["cookies"] or ()),
+        gist=row.get("gist") or 0,
     )
 
 

@@ -23,7 +23,7 @@ from barkspider.engine.job import Job
 from barkspider.engine.ledger import Ledger
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.stored import StoredJob
-from barkspider.frontier.rulings import BLOCK, UNBLOCK
+from barkspider.frontier.rulings import BLOCK, PARDON, UNBLOCK
 from barkspider.storage.env import Env
 from barkspider.storage.store.snapshot import read_snapshot
 from barkspider.url import Domains
@@ -43,7 +43,7 @@ def canonical(changes: Sequence[tuple[str, str]], domains: Domains) -> tuple[tup
     (('block', 'domain:example.org'),)
     """
     return tuple(
-        (what, about if what == "pardon" else str(parse_rule(about, domains))) for what, about in changes
+        (what, about if what == PARDON else str(parse_rule(about, domains))) for what, about in changes
     )
 
 
@@ -79,7 +79,7 @@ def about_stopped(folder: Path) -> dict[str, dict[str, Any]]:
             for what, rule in outcome.changes if isinstance(outcome, Ruled) else ():
                 if what == UNBLOCK:
                     given.pop(rule, None)
-                elif what != "pardon":
+                elif what != PARDON:
                     given[rule] = what
     return {"given": given, "blocked": dict(blocked)}
 

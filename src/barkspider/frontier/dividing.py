@@ -25,7 +25,7 @@ from barkspider.core.errors import StorageError
 from barkspider.core.events import Counters, Trail
 from barkspider.core.settings import Settings
 from barkspider.frontier.census import Census
-from barkspider.frontier.decisions import BLOCKED
+from barkspider.frontier.decisions import BLOCKED, TRAP
 from barkspider.frontier.driver import Driver
 from barkspider.frontier.exchange import read_batch
 from barkspider.frontier.gate import Form, Gate, form
@@ -71,8 +71,9 @@ class Dividing:
         gate, source = old.holdings
         _add(self._totals, gate.counters)
         # What rules hold comes up once more with the heirs, and is judged anew.
-        self._totals.deferred += len(gate.blocked)
-        _take_back(self._totals, BLOCKED, len(gate.blocked))
+        for held, rule in zip(gate.held, (BLOCKED, TRAP), strict=True):
+            self._totals.deferred += len(held)
+            _take_back(self._totals, rule, len(held))
         self._take_rulings(gate)
         if old.exchange is not None:
             self._sent.update(old.exchange.totals())
@@ -202,9 +203,11 @@ class Dividing:
                 heir.exchange.census.take(census.samples(), partial(self._own, part))
 
     def _take_rulings(self, old: Gate) -> None:
-        """All go by what people have ruled; what was counted of it is in one of them."""
+        """All go by what people have ruled, and know the traps; what was counted of rules is in one of them."""
         for part, (gate, _) in enumerate(self._heirs):
             gate.rulings.load(old.rulings.save() | ({"counts": {}} if part else {}))
+            if gate.traps is not None and old.traps is not None:
+                gate.traps.inherit(old.traps.save()[0])
             gate.judge_anew()
 
     def _take_host(self, host: Host) -> None:
@@ -233,8 +236,9 @@ def _waiting(delays: Delays) -> Iterator[Lot]:
 
 
 def _held(gate: Gate) -> Iterator[Lot]:
-    for urls in gate.blocked.drain():
-        yield Lot.of(WAITING, urls, np.full(len(urls), gate.now))
+    for held in gate.held:
+        for urls in held.drain():
+            yield Lot.of(WAITING, urls, np.full(len(urls), gate.now))
 
 
 def _take_back(totals: Counters, rule: str, count: int) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from barkspider.core.batch import NO_URLS, UrlBatch
@@ -45,6 +45,7 @@ from barkspider.frontier.looking import about_host
 from barkspider.frontier.memory import Memory
 from barkspider.frontier.rulings import ScopeJudge
 from barkspider.frontier.source import Found, Source
+from barkspider.frontier.traps import Trap, as_seen
 from barkspider.storage.keyset import RecentKeys
 from barkspider.url.lists import Rule
 
@@ -76,6 +77,7 @@ class Driver:
         self._ready = gate.ready
         self._contents = RecentKeys(_CONTENTS)  # what sites have shown, if duplicates are limited
         self._given: dict[int, float] = {}  # pages being fetched and since when, if pages are limited
+        self._pages: list[tuple[UrlRow, UrlBatch, int]] = []  # read in this step
         self._held = self._paused = False
         self._strays = None if exchange is None else exchange.strays
         self._assigning = None if exchange is None else exchange.assigning
@@ -176,7 +178,7 @@ class Driver:
             counters.queued
             or counters.deferred
             or self._source.waiting()
-            or self._gate.blocked.left
+            or any(held.left for held in self._gate.held)
             or (self._strays and len(self._strays))
             or (self._assigning and len(self._assigning))
         )
@@ -238,6 +240,15 @@ class Driver:
         """Those of its source."""
         return self._source.notices()
 
+    def trap_news(self) -> list[tuple[str, Trap]]:
+        """What became of traps since the last call: one was found (trap), released or pardoned."""
+        return [] if self._gate.traps is None else self._gate.traps.notices()
+
+    def about_traps(self) -> list[dict[str, Any]]:
+        """The traps that are known, as people see them."""
+        traps = [] if self._gate.traps is None else self._gate.traps.traps.values()
+        return [as_seen(asdict(trap)) for trap in traps]
+
     def traced(self) -> list[Decision]:
         """Those of its gate."""
         return self._gate.decisions.traced()
@@ -273,16 +284,17 @@ class Driver:
         if self.exchange is not None:
             others = (self.exchange, self.exchange.census, self._strays, self._assigning)
         there = (each for each in others if each is not None)
-        return [self, self._gate.delays, self._gate.blocked, *self._source.structures, *there]
+        return [self, self._gate.delays, *self._gate.held, *self._source.structures, *there]
 
     def prepare(self) -> Prepared:
         """See `core.events.Structure`: all that is in RAM."""
         self._gate.write_off()
         saved, granted, rulings = self._source.save(), self.granted, self._gate.rulings.save()
+        traps, evidence = ({}, {}) if self._gate.traps is None else self._gate.traps.save()
 
         def whole() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
             head, arrays = saved()
-            return {**head, "granted": granted, "rulings": rulings}, arrays
+            return {**head, "granted": granted, "rulings": rulings, "traps": traps}, {**arrays, **evidence}
 
         return self._memory.prepare(self._gate, whole)
 
@@ -296,6 +308,8 @@ class Driver:
         remembered.restore(self._gate)
         self._source.load(remembered.head, remembered.arrays)
         self._gate.rulings.load(remembered.head.get("rulings", {}))
+        if self._gate.traps is not None:
+            self._gate.traps.load(remembered.head.get("traps", {}), remembered.arrays)
         self._gate.judge_anew()
         if self.exchange is not None:
             granted = remembered.head["granted"]
@@ -325,6 +339,9 @@ class Driver:
     # ── outcomes ───────────────────────────────────────────────────────────────────────────────
 
     def _hand_over(self, found: list[Found]) -> None:
+        if self._pages:
+            self._gate.learn(self._pages)
+            self._pages = []
         if found and self.exchange is not None:
             found = self.exchange.split(found, self._gate.now)
             if self._assigning is not None:
@@ -409,6 +426,8 @@ class Driver:
         if self.exchange is not None and self.exchange.census is not None and not row.flags & Flag.AGAIN:
             self.exchange.census.fetched.add_one(row.key)
         links = NO_URLS if outcome.links is None else outcome.links
+        if outcome.gist and not row.flags & Flag.AGAIN:
+            self._pages.append((row, links, outcome.gist))
         return [self._followed(row, links, outcome.digest)]
 
     def _followed(self, page: UrlRow, links: UrlBatch, digest: int) -> Found:

@@ -21,7 +21,7 @@ from barkspider.core.settings import Settings
 from barkspider.url import Domains
 from barkspider.url.lists import Lists, Rule, parse_rule
 
-BLOCK, ALLOW, UNBLOCK = "block", "allow", "unblock"
+BLOCK, ALLOW, UNBLOCK, PARDON = "block", "allow", "unblock", "pardon"
 # Rules that are counted each by itself; what further ones block counts together.
 _COUNTED, _OTHERS = 1_000, "others"
 
