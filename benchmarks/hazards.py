@@ -1,0 +1,182 @@
+"""What hazards cost a crawl, with and without the detection of traps: by what they are, and at whose expense.
+
+One web with all hazards of the synthetic web, twice: so large that fetches end first, and so small that its regular pages run
+out. Each is crawled with detection, without it, and without hazards. Fetches are counted, not timed: pages are rendered, read,
+and their links resolved as in a crawl, by the frontier of a crawl on a virtual clock; every answer is there at once and no
+host needs a pause, so that budgets alone divide fetches. `--seed N` is what the webs are made of: those of development had
+1, 2 and 3.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from barkspider.core.batch import UrlBatch
+from barkspider.core.events import (
+    FetchPage,
+    FetchRobots,
+    HostResolved,
+    Instruction,
+    Outcome,
+    PageFetched,
+    Redirect,
+    ResolveHost,
+    RobotsFetched,
+    Seeds,
+    is_temporary,
+)
+from barkspider.core.load import load_settings
+from barkspider.core.settings import Settings
+from barkspider.engine.links import LinkMaker
+from barkspider.frontier import open_frontier
+from barkspider.lab.synthweb import Web, WebSpec
+from barkspider.lab.synthweb.exchange import Manner, Request
+from barkspider.lab.synthweb.spec import HAZARDS
+from barkspider.page import Bounds, PageReader
+from barkspider.page.gist import gist
+from barkspider.storage.env import Env
+from barkspider.url import Domains, split
+
+# What has no end by itself; the others are finite, and their pages are not each other's.
+ENDLESS = ("spam_farm", "calendar", "session_ids", "growing_paths", "wildcard_dns")
+_SETTINGS = {
+    "seed": 7,
+    "scope.level": "web",
+    "politeness.host_delay": "0s",
+    "politeness.server_delay": "0s",
+    "politeness.retries": 1,
+    "page.max_parse": "64KB",
+}
+_LIMIT_OF_SMALL = 3  # times the regular pages: a crawl that is not over by then does not end
+
+
+class Crawl:
+    """One crawl of a web on a virtual clock; `fetched` counts by hazard, "" for regular pages."""
+
+    def __init__(self, web: Web, settings: Settings) -> None:
+        self._web, self._settings = web, settings
+        self._links = LinkMaker(settings, web.seeds(20))
+        bounds = Bounds(settings.limits.page_links, settings.url.max_length)
+        self._pages = PageReader(settings.page, settings.agent.name, bounds)
+        self._domains, self._cookies = Domains(), dict[str, str]()
+        self.fetched = Counter[str]()
+        self.good = set[str]()
+        self.ended = False
+        self.traps = list[dict[str, Any]]()
+
+    def run(self, fetches: int) -> None:
+        """Crawl until so many pages were fetched, or nothing is left."""
+        with tempfile.TemporaryDirectory() as folder:
+            frontier = open_frontier(self._settings, Env(), Path(folder), background=False)
+            now, outcomes = 0.0, list[Outcome]([Seeds(self._links.seeds())])
+            while self.fetched.total() < fetches and not self.ended:
+                instructions, wake = frontier.step(now, outcomes)
+                outcomes = [self._answer(each) for each in instructions]
+                self.ended = frontier.finished() and not outcomes
+                now = now + 0.01 if outcomes else max(wake, now)
+            frontier.validate()
+            self.traps = frontier.about_traps()
+            frontier.close()
+
+    def hazard(self, host: str) -> str:
+        """The hazard that a host belongs to, "" for a regular one."""
+        site = self._web.site(host)
+        return site.hazard.name if site is not None and site.hazard is not None else ""
+
+    def false_traps(self) -> list[str]:
+        """Those on regular sites, or on sites of hazards that have an end."""
+        return [
+            trap["pattern"]
+            for trap in self.traps
+            if self.hazard(trap["site"].removeprefix("*.")) not in ENDLESS
+        ]
+
+    def _answer(self, asked: Instruction) -> Outcome:
+        if isinstance(asked, ResolveHost):
+            address = self._web.server(asked.host)
+            return HostResolved(asked, (address,) if address else (), "" if address else "dns_no_name")
+        if isinstance(asked, FetchRobots):
+            status, body = self._web.robots_txt(split(asked.url).host)
+            return RobotsFetched(asked, status, body)
+        assert isinstance(asked, FetchPage)
+        return self._page(asked)
+
+    def _page(self, asked: FetchPage) -> PageFetched:
+        url = asked.row.url.decode()
+        parts = split(url)
+        domain = self._domains.pay_level(parts.host)
+        kind = self.hazard(parts.host)
+        self.fetched[kind] += 1
+        cookie = self._cookies.get(domain, "")
+        answer = self._web.answer(Request(parts.host, parts.target, parts.scheme, cookie))
+        for name, value in answer.headers:
+            if name == "Set-Cookie":
+                self._cookies[domain] = value.partition(";")[0]
+        if answer.manner is Manner.CLOSED:
+            return PageFetched(asked, failure="closed_early", temporary=True)
+        if 300 <= answer.status < 400:
+            made = self._links.redirect(dict(answer.headers).get("Location", ""), asked.row)
+            return PageFetched(asked, answer.status, redirect=None if made is None else Redirect(*made))
+        if answer.status != 200:
+            failure, temporary = f"http_{answer.status}", is_temporary(answer.status)
+            return PageFetched(asked, answer.status, failure=failure, temporary=temporary)
+        if not kind:
+            self.good.add(url)
+        page = self._pages.read(answer.body, answer.content_type, url, None, None)
+        links = self._links.batch(self._links.links(page.hrefs, page.base, asked.row))
+        said = gist(answer.body) if self._settings.traps.detect else 0
+        return PageFetched(asked, 200, links=links, gist=said)
+
+
+def crawl(spec: WebSpec, fetches: int, detect: bool) -> Crawl:
+    """A crawl of a web, with or without the detection of traps."""
+    made = Crawl(Web(spec), load_settings(overrides=_SETTINGS | {"traps.detect": detect}))
+    made.run(fetches)
+    return made
+
+
+def run(quick: bool) -> dict[str, Any]:
+    """200,000 fetches of a web of 400,000 pages, and a web of 20,000 to its end; when `quick` 4,000 of 20,000, and 1,500."""
+    seed = int(os.environ.get("HAZARDS_SEED", "1"))
+    figures: dict[str, Any] = {"seed": seed}
+    sizes = ((20_000, 4_000), (1_500, 0)) if quick else ((400_000, 200_000), (20_000, 0))
+    targets = []
+    for name, (pages, fetches) in zip(("large", "small"), sizes, strict=True):
+        options = {"seed": seed, "pages": pages, "page_bytes": 2_000, "links_per_page": 20}
+        most = fetches or _LIMIT_OF_SMALL * pages
+        with_hazards = WebSpec(**options, hazards=frozenset(HAZARDS))  # type: ignore[arg-type]
+        on, off = crawl(with_hazards, most, True), crawl(with_hazards, most, False)
+        alone = crawl(WebSpec(**options), most, True)  # type: ignore[arg-type]
+        figures |= dict(_figures(name, on, off, alone))
+        goal = 0.10 if not fetches else 0.05
+        targets.append(_most(f"{name}: share of endless hazards", _wasted(on), goal))
+        targets.append(_most(f"{name}: good sites or patterns cut", len(on.false_traps()) + len(alone.traps), 0))
+        covered = len(on.good) / max(len(alone.good), 1)
+        targets.append({"name": f"{name}: good pages by those without hazards", "value": round(covered, 4), "target": 0.98, "holds": covered >= 0.98})
+        if not fetches:
+            targets.append({"name": "small: it ends", "value": on.ended, "target": True, "holds": on.ended})
+    return {"figures": figures, "targets": targets}
+
+
+def _figures(name: str, on: Crawl, off: Crawl, alone: Crawl) -> Iterator[tuple[str, Any]]:
+    for which, made in (("on", on), ("off", off), ("alone", alone)):
+        yield f"{name}_{which}_fetches", made.fetched.total()
+        yield f"{name}_{which}_good", len(made.good)
+        yield f"{name}_{which}_by_hazard", {kind: n for kind, n in made.fetched.most_common() if kind}
+        yield f"{name}_{which}_endless_share", round(_wasted(made), 4)
+        yield f"{name}_{which}_hazard_share", round(1 - made.fetched[""] / made.fetched.total(), 4)
+        yield f"{name}_{which}_ended", made.ended
+        yield f"{name}_{which}_traps", [f"{trap['pattern']} ({trap['repeated']} of {trap['pages']}, {trap['held']} held)" for trap in made.traps]
+
+
+def _wasted(made: Crawl) -> float:
+    return sum(made.fetched[kind] for kind in ENDLESS) / made.fetched.total()
+
+
+def _most(name: str, value: float, goal: float) -> dict[str, Any]:
+    return {"name": name, "value": round(value, 4), "target": goal, "holds": value <= goal}
