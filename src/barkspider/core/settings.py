@@ -103,7 +103,7 @@ class Traps:
     """Places without end that have nothing to say: they are found by what their pages add, not by limits."""
 
     detect: bool = _setting(True, "Fetch no more of what repeats itself and leads to more of its kind alone")
-    evidence: int = _setting(64, "Pages in vain that make a pattern of a site a trap", low=8)
+    evidence: int = _setting(48, "Pages in vain that make a pattern of a site a trap", low=8)
 
 
 @dataclass(frozen=True, slots=True)

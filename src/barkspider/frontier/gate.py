@@ -167,7 +167,7 @@ class Gate:
 
     def judge_anew(self) -> None:
         """Rules have changed: what is queued is judged where it comes up, and so is what they have held."""
-        self.ready.rulings = self.rulings.number
+        self._count_rulings()
         self.ready.closes = self._closes if self.rulings.lists.blocks else None
         self.blocked.release(self.now)
         self.trapped.release(self.now)
@@ -179,8 +179,14 @@ class Gate:
 
     def learn(self, pages: Sequence[tuple[UrlRow, UrlBatch, int]]) -> None:
         """Pages that were read, with their links, and what they say: for traps."""
-        if self.traps is not None and pages and self.traps.learn(pages, self.decisions.now):
+        if self.traps is None:
+            return
+        if self.traps.learn(pages, self.decisions.now):
             self.trapped.release(self.now)
+        self._count_rulings()
+
+    def _count_rulings(self) -> None:
+        self.ready.rulings = self.rulings.number + (0 if self.traps is None else self.traps.number)
 
     def judge(self, batch: UrlBatch) -> UrlBatch:
         """Those of URLs, counted as deferred, that neither a rule nor a trap keeps; others are refused, and held where that may
@@ -237,11 +243,16 @@ class Gate:
 
     def _judge_queued(self, row: UrlRow, trail: Trail, address: str) -> bool:
         """Whether a URL whose turn it is, at an address, may be fetched; it is counted nowhere, and held if it may not."""
-        if not self.rulings.blocked([row], address)[0]:
-            return True
+        held = self.blocked
+        if not self.rulings.judges or not self.rulings.blocked([row], address)[0]:
+            if self.traps is None or not self.traps.concern(row.pld_key):
+                return True
+            if self._is_free(row) or not self.traps.catches([row])[0]:
+                return True
+            held = self.trapped
         if trail:
             self.trails.put(row.key, trail)
-        self.blocked.hold([row])
+        held.hold([row])
         return False
 
     def _closes(self, host: str, address: str) -> bool:

@@ -39,7 +39,7 @@ _DULL, _FEW = (
 _BARREN = 0.75  # share of barren pages among the latest
 _GROWS = 0.5  # new addresses of its kind that such a page brings in
 _HOSTS = 4  # of a domain that a pattern spans, if it is one of the domain
-_GOOD = 8  # pages in a row that say something after all
+_GOOD = 8  # pages of a trap in a row that say something new: then it is none
 _FIGURES = 5  # of a record
 _MIX = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
@@ -122,6 +122,7 @@ class Traps:
         self._watched = set[int]()  # domains that have said something twice
         self.traps = dict[int, Trap]()
         self._trapped = np.empty(0, np.uint64)  # their domains
+        self.number = 0  # grows with every change of them
         self._pardoned = set[int]()
         self._news: list[tuple[str, Trap]] = []
 
@@ -158,7 +159,7 @@ class Traps:
             record.learn(is_alike, is_barren, supply, row.host_key)
             trap = self.traps.get(key)
             if trap is not None:
-                trap.good = 0 if is_barren else trap.good + 1
+                trap.good = 0 if is_alike else trap.good + 1
                 if trap.good >= _GOOD:
                     self._drop(trap, "released")
                     released = True
@@ -216,6 +217,7 @@ class Traps:
         self._news.append((event, trap))
 
     def _changed(self) -> None:
+        self.number += 1
         self._trapped = np.unique(np.array([trap.domain for trap in self.traps.values()], np.uint64))
 
     def pardon(self, pattern: str) -> bool:
@@ -225,6 +227,10 @@ class Traps:
             self._drop(trap, "pardoned")
             return True
         return False
+
+    def concern(self, domain: int) -> bool:
+        """Whether a domain has a trap."""
+        return bool(len(self._trapped)) and domain in self._trapped
 
     def concerns(self, domains: Keys) -> npt.NDArray[np.bool_]:
         """Which domains have a trap."""
