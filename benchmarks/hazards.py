@@ -3,8 +3,11 @@
 One web with all hazards of the synthetic web, twice: so large that fetches end first, and so small that its regular pages run
 out. Each is crawled with detection, without it, and without hazards. Fetches are counted, not timed: pages are rendered, read,
 and their links resolved as in a crawl, by the frontier of a crawl on a virtual clock; every answer is there at once and no
-host needs a pause, so that budgets alone divide fetches. `--seed N` is what the webs are made of: those of development had
-1, 2 and 3.
+host needs a pause, so that budgets alone divide fetches. HAZARDS_SEED in the environment is what the webs are made of: those
+of development had 1.
+
+HAZARDS_DOCUMENTS names folders of real sites, with a colon between, such as documentation that was unpacked from packages
+(`apt-get download python3.11-doc`, `dpkg -x`): each is crawled from its index.html as a site of its own, and none may have a trap.
 """
 
 from __future__ import annotations
@@ -13,10 +16,11 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-from barkspider.core.batch import UrlBatch
 from barkspider.core.events import (
     FetchPage,
     FetchRobots,
@@ -35,7 +39,7 @@ from barkspider.core.settings import Settings
 from barkspider.engine.links import LinkMaker
 from barkspider.frontier import open_frontier
 from barkspider.lab.synthweb import Web, WebSpec
-from barkspider.lab.synthweb.exchange import Manner, Request
+from barkspider.lab.synthweb.exchange import NOT_FOUND, Answer, Manner, Request
 from barkspider.lab.synthweb.spec import HAZARDS
 from barkspider.page import Bounds, PageReader
 from barkspider.page.gist import gist
@@ -59,10 +63,39 @@ _MEMORY = Path("/dev/shm")  # merges are synced: of a real disk, that would be a
 _LIMIT_OF_SMALL = 3  # times the regular pages: a crawl that is not over by then does not end
 
 
+class Folder:
+    """A site that lies in a folder, as far as `Crawl` asks: every file that is linked to."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root.resolve()
+
+    def seeds(self, count: int) -> list[str]:  # noqa: ARG002
+        """Its home."""
+        return ["http://site.example/index.html"]
+
+    def site(self, name: str) -> None:
+        """No host of a hazard."""
+
+    def server(self, host: str) -> str | None:
+        """It is the only host."""
+        return "127.0.0.1" if host == "site.example" else None
+
+    def robots_txt(self, host: str) -> tuple[int, bytes]:  # noqa: ARG002
+        """It has none."""
+        return 404, b""
+
+    def answer(self, request: Request) -> Answer:
+        """A file, if there is one."""
+        file = (self._root / unquote(request.path).lstrip("/")).resolve()
+        if not file.is_relative_to(self._root) or not file.is_file():
+            return NOT_FOUND
+        return Answer(200, file.read_bytes() if file.suffix == ".html" else b"", "text/html")
+
+
 class Crawl:
     """One crawl of a web on a virtual clock; `fetched` counts by hazard, "" for regular pages."""
 
-    def __init__(self, web: Web, settings: Settings) -> None:
+    def __init__(self, web: Web | Folder, settings: Settings) -> None:
         self._web, self._settings = web, settings
         self._links = LinkMaker(settings, web.seeds(20))
         bounds = Bounds(settings.limits.page_links, settings.url.max_length)
@@ -153,11 +186,10 @@ def run(quick: bool) -> dict[str, Any]:
     sizes = ((20_000, 4_000), (1_500, 0)) if quick else ((400_000, 200_000), (20_000, 0))
     targets = []
     for name, (pages, fetches) in zip(("large", "small"), sizes, strict=True):
-        options = {"seed": seed, "pages": pages, "page_bytes": 2_000, "links_per_page": 20}
         most = fetches or _LIMIT_OF_SMALL * pages
-        with_hazards = WebSpec(**options, hazards=frozenset(HAZARDS))  # type: ignore[arg-type]
+        with_hazards = WebSpec(seed, pages, page_bytes=2_000, links_per_page=20, hazards=frozenset(HAZARDS))
         on, off = crawl(with_hazards, most, True), crawl(with_hazards, most, False)
-        alone = crawl(WebSpec(**options), most, True)  # type: ignore[arg-type]
+        alone = crawl(replace(with_hazards, hazards=frozenset()), most, True)
         figures |= dict(_figures(name, on, off, alone))
         goal = 0.10 if not fetches else 0.05
         targets.append(_most(f"{name}: share of endless hazards", _wasted(on), goal))
@@ -175,7 +207,20 @@ def run(quick: bool) -> dict[str, Any]:
         )
         if not fetches:
             targets.append({"name": "small: it ends", "value": on.ended, "target": True, "holds": on.ended})
+    for folder in filter(None, os.environ.get("HAZARDS_DOCUMENTS", "").split(":")):
+        found, without = (_documents(Path(folder), detect) for detect in (True, False))
+        figures[f"{Path(folder).name}_pages"] = [len(found.good), len(without.good)]
+        targets.append(_most(f"{folder}: traps", len(found.traps), 0))
+        targets.append(_most(f"{folder}: pages not fetched", len(without.good) - len(found.good), 0))
     return {"figures": figures, "targets": targets}
+
+
+def _documents(folder: Path, detect: bool) -> Crawl:
+    """A crawl of a folder to its end."""
+    scope = {"scope.level": "site", "traps.detect": detect}
+    made = Crawl(Folder(folder), load_settings(overrides=_SETTINGS | scope))
+    made.run(1_000_000)
+    return made
 
 
 def _figures(name: str, on: Crawl, off: Crawl, alone: Crawl) -> Iterator[tuple[str, Any]]:

@@ -25,7 +25,7 @@ SITES = {
     + [f"http://{other}.example/" for other in ("a", "b", "c")]
     for host in ("a", "b", "c")
 }
-PAGES: dict[str, Sequence[str]] = {url: links for url, links in SITES.items()} | {
+PAGES: dict[str, Sequence[str]] = dict(SITES) | {
     f"http://{host}.example/{number}": [f"http://{host}.example/deep-{number}"]
     for host in ("a", "b", "c")
     for number in range(12)

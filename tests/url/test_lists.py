@@ -59,7 +59,7 @@ def test_what_is_no_rule_is_refused_with_its_line(text: str) -> None:
     with pytest.raises(SettingsError):
         parse_rule(text)
     if text:
-        with pytest.raises(SettingsError, match="^mine.txt:3: "):
+        with pytest.raises(SettingsError, match=r"^mine\.txt:3: "):
             read_rules(f"# one\nfine.example\n{text}\n", "mine.txt")
 
 

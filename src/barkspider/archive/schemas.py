@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-VERSION = 5  # of the columns of all tables together; every file has the one it was written with
+VERSION = 6  # of the columns of all tables together; every file has the one it was written with
 
 _TIME = pa.timestamp("us")  # in UTC; without a zone, which readers would each show in another way
 _URL = [
@@ -119,6 +119,18 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("key", pa.uint64()),
             ("url", pa.string()),
             ("until", _TIME),
+        ]
+    ),
+    "traps": pa.schema(
+        [
+            ("time", _TIME),
+            ("event", pa.string()),
+            ("site", pa.string()),
+            ("pattern", pa.string()),
+            ("reason", pa.string()),
+            ("pages", pa.uint64()),
+            ("repeated", pa.uint64()),
+            ("held", pa.uint64()),
         ]
     ),
     "domains": pa.schema(

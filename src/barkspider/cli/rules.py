@@ -1,4 +1,4 @@
-"""`barkspider block`, `allow`, `unblock` and `rules`: what a crawl leaves alone."""
+"""`barkspider block`, `allow`, `unblock` and `rules`, `traps` and `pardon`: what a crawl leaves alone."""
 
 from __future__ import annotations
 
@@ -83,14 +83,9 @@ def rules(job: JobFolder, json_: AsJson = False) -> int:
 
     Example: barkspider rules jobs/mine
     """
-    check_job(job)
-    found = ask(job, "rules")
-    if found is None:
-        from barkspider.engine.rules import about_stopped  # loads the kernels
-
-        found = about_stopped(job)
+    found = _about(job)
     if json_:
-        say_json({"job": str(job), **found})
+        say_json({"job": str(job), "given": found["given"], "blocked": found["blocked"]})
         return 0
     given, blocked = found["given"], found["blocked"]
     for rule, kind in given.items():
@@ -101,6 +96,70 @@ def rules(job: JobFolder, json_: AsJson = False) -> int:
     if not given and not blocked:
         say(f"no rule was given to the crawl in {job}, and none has blocked anything")
     return 0
+
+
+def traps(job: JobFolder, json_: AsJson = False) -> int:
+    """Show the places of sites that are endless and have nothing to say, and why they are taken for that.
+
+    Example: barkspider traps jobs/mine
+    """
+    found = _about(job)["traps"]
+    if json_:
+        say_json({"job": str(job), "traps": found})
+        return 0
+    for trap in found:
+        say(f"{trap['pattern']}: {trap['reason']}; {trap['held']:,} URLs were not fetched")
+    if not found:
+        say(f"no trap is known in {job}")
+    return 0
+
+
+def pardon(
+    job: JobFolder,
+    pattern: Annotated[str, typer.Argument(metavar="PATTERN", help="As `barkspider traps` shows it.")],
+    why: Why = "",
+    trust: TrustSettings = False,
+    ray: Ray = None,
+    json_: AsJson = False,
+) -> int:
+    """Take a trap for none: what was not fetched of it comes up again.
+
+    Example: barkspider pardon jobs/mine "example.org/calendar?month&year"
+    """
+    known = _give(job, "pardon", pattern, why, trust, ray)
+    if not known:
+        raise UsageError(f"{job} has no trap {pattern}; `barkspider traps {job}` shows those that it has")
+    if json_:
+        say_json({"job": str(job), "pardon": pattern, "why": why})
+    else:
+        say(f"{job}: {pattern} is no trap any more")
+    return 0
+
+
+def _about(job: Any) -> dict[str, Any]:
+    check_job(job)
+    found = ask(job, "rules")
+    if found is None:
+        from barkspider.engine.rules import about_stopped  # loads the kernels
+
+        found = about_stopped(job)
+    return found
+
+
+def _give(job: Any, kind: str, rule: str, why: str, trust: bool, ray: str | None) -> bool:
+    """Let a crawl, or the journal of one that does not run, have a change; whether what it takes back was there."""
+    if ray is not None:
+        from barkspider.parallel.cluster.driver import answer, connect
+
+        connect(ray)
+        return bool(answer(job, "rule", changes=[(kind, rule)], why=why)["known"])
+    check_job(job)
+    found = ask(job, "rule", changes=[(kind, rule)], why=why)
+    if found is None:
+        from barkspider.engine.rules import rule_stopped  # loads the kernels
+
+        return rule_stopped(job, [(kind, rule)], trust=trust)
+    return bool(found["known"])
 
 
 def _tell(
@@ -116,18 +175,7 @@ def _tell(
         check_job(job)
     settings = read_settings(Env(), job) if job.is_dir() else Settings()
     rule = str(parse_rule(what, Domains(settings.url.private_suffixes)))
-    if ray is not None:
-        from barkspider.parallel.cluster.driver import answer, connect
-
-        connect(ray)
-        found: dict[str, Any] | None = answer(job, "rule", changes=[(kind, rule)], why=why)
-    else:
-        found = ask(job, "rule", changes=[(kind, rule)], why=why)
-    if found is None:
-        from barkspider.engine.rules import rule_stopped  # loads the kernels
-
-        found = {"known": rule_stopped(job, [(kind, rule)], trust=trust)}
-    if not found["known"]:
+    if not _give(job, kind, rule, why, trust, ray):
         raise UsageError(
             f"no rule {rule} was given to the crawl in {job}; `barkspider rules {job}` shows those that were"
         )

@@ -75,6 +75,11 @@ class Scope:
     exclude_regexes: tuple[str, ...] = _setting((), "As include_regexes; exclusion wins")
     include_extensions: tuple[str, ...] = _setting((), "Such as html or pdf; a path without one is always in")
     exclude_extensions: tuple[str, ...] = _setting((), "Such as zip or mp4")
+    external: str = _setting(
+        "deep",
+        "What is followed of links to other sites: the link (deep), the home page of its site instead (home), or both",
+        choices=("deep", "home", "both"),
+    )
     sitemaps: str = _setting(
         "never",
         "Whose sitemaps are read, as robots.txt names them: never, those of hosts of seeds, those of all hosts",

@@ -51,7 +51,7 @@ class Answers:
         elif command == "rule":
             return crawl.rule(details["changes"], str(details.get("why", "")))
         elif command == "rules":
-            return parts.frontier.about_rules()
+            return {**parts.frontier.about_rules(), "traps": parts.frontier.about_traps()}
         elif command == "grant":
             pages = details["pages"]  # what is fetched and under way cannot be taken back
             granted = None if pages is None else max(int(pages), parts.frontier.least_grant)

@@ -23,7 +23,7 @@ from barkspider.core.settings import Settings
 from barkspider.core.texts import Bytes, Texts
 from barkspider.page import Hrefs
 from barkspider.page.classify import top_level
-from barkspider.url import Domains, KeyMaker, Normaliser, ScopeRules, landing, parse, split
+from barkspider.url import Domains, KeyMaker, Normaliser, ScopeRules, landing, origin, parse, split
 from barkspider.url.normalise import most_work
 from barkspider.url.origins import OriginNumbers
 from barkspider.url.resolve import REASONS, REFUSED, UNUSUAL, LinkResolver, Resolved
@@ -85,7 +85,7 @@ class LinkMaker:
         self.refused = Counter[str]() if refused is None else refused
         self.extended: list[str] = []  # what redirects of seeds and seeds given later added to the scope
         self._wanted = top_level(settings.page.keep_tlds)
-        self._sitemaps = settings.scope.sitemaps
+        self._sitemaps, self._external = settings.scope.sitemaps, settings.scope.external
         self._seed_hosts = self.seed_hosts() if self._sitemaps == "seeds" else set()
         self._resolver = LinkResolver(settings.url, settings.seed, self._most_bytes)
         self._at_once = settings.limits.page_links + 1  # with the page's own
@@ -157,11 +157,30 @@ class LinkMaker:
         links = self._simple_links(hrefs, base, kind) if isinstance(hrefs, Hrefs) else None
         if links is None:
             links = self._links(hrefs.texts() if isinstance(hrefs, Hrefs) else hrefs, base, kind)
+        if self._external != "deep":
+            links = self._with_homes(links, page, kind)
         if not requisites:
             return [links]
         hops = page.hops + 1 if page.flags & _REQUISITE else 0
         kind = _Kind(page.depth, hops, flags | _REQUISITE, page.key)
         return [self._links(requisites, base, kind), links]
+
+    def _with_homes(self, links: Links, page: UrlRow, kind: _Kind) -> Links:
+        """Links to other sites lead to the home pages of these, or there as well (Viúva Negra, section 4.4)."""
+        own = links.urls.host_key == page.host_key
+        if own.all():
+            return links
+        others = [url.decode() for url in links.urls.where(~own).url.tolist()]
+        homes = dict.fromkeys(f"{origin(url)}/" for url in others)
+        stay = links.urls
+        if self._external == "home":
+            self.refused["deep_link"] += sum(url not in homes for url in others)
+            stay = links.urls.where(own)
+        known = set(others) if self._external == "both" else set()
+        found = self._in_scope([home for home in homes if home not in known], kind)
+        return links._replace(
+            urls=UrlBatch.join([stay, found.urls]), outside=[*links.outside, *found.outside]
+        )
 
     def _links(self, texts: Sequence[str], base: str, kind: _Kind) -> Links:
         """The URLs of texts, each by itself."""

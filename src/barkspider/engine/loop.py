@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Self, cast
 
-from barkspider.archive.notes import batches_of, decision_note
+from barkspider.archive.notes import batches_of, decision_note, trap_note
 from barkspider.core.allotment import begin_threads, fit_memory, give_back
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.clock import Clock, SystemClock
@@ -38,14 +38,13 @@ from barkspider.engine.preflight import canonical_seeds, fit_open_files
 from barkspider.engine.reach import Reach
 from barkspider.engine.reaping import Reaping
 from barkspider.engine.recovery import Parts, open_parts
-from barkspider.engine.rules import canonical
+from barkspider.engine.rules import canonical, is_known
 from barkspider.engine.sampler import Sampler
 from barkspider.engine.statistics import Statistics
 from barkspider.engine.watch import Watch
 from barkspider.engine.work import Arrival
 from barkspider.fetch import user_agent
 from barkspider.frontier.ownership import frozen, shares_hosts
-from barkspider.frontier.rulings import UNBLOCK
 from barkspider.url import Domains
 
 _TICK = 1.0  # seconds
@@ -194,8 +193,8 @@ class Crawl:
         """Go by further rules of people, for a reason. When this tells what they are, the journal has them; `known` says
         whether what is taken back was there."""
         ruled = Ruled(canonical(changes, Domains(self._job.settings.url.private_suffixes)))
-        given = self._frontier.about_rules()["given"]
-        known = all(what != UNBLOCK or rule in given for what, rule in ruled.changes)
+        about = {**self._frontier.about_rules(), "traps": self._frontier.about_traps()}
+        known = all(is_known(what, rule, about) for what, rule in ruled.changes)
         await self._keep(ruled)
         self._log("ruled", changes=ruled.changes, why=why)
         return {"rules": [rule for _, rule in ruled.changes], "known": known}
@@ -347,9 +346,23 @@ class Crawl:
             self._watch_disk(self._sample())
             for event, details in self._frontier.notices():
                 self._log(event, **details)
+            self._tell_of_traps(self._frontier.trap_news())
         except Exception as error:
             self._fail(error)
         self._ticker = asyncio.get_running_loop().call_later(_TICK, self._tick)
+
+    def _tell_of_traps(self, news: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        """A line in the log and a row in a table for what became of each trap."""
+        now = self._clock.wall()
+        for event, trap in news:
+            if event != "end":
+                self._log(event if event == "trap" else f"trap_{event}", **trap)
+        if news:
+            self._archive.add(batches_of(trap_note(now, event, trap) for event, trap in news), NO_URLS)
+
+    def _tell_of_last_traps(self) -> None:
+        last = [("end", trap) for trap in self._frontier.about_traps()]
+        self._tell_of_traps([*self._frontier.trap_news(), *last])
 
     def _sample(self) -> int:
         """Take down the present moment; the disk space that is left."""
@@ -425,7 +438,7 @@ class Crawl:
                 await self.others.close()
         except Exception as error:
             self._fail(error)
-        for step in (self._bring_in_rest, self._sample, self._checkpointer.commit):
+        for step in (self._bring_in_rest, self._tell_of_last_traps, self._sample, self._checkpointer.commit):
             if self.fault is None:
                 self._finish(step)
         # What it took to crawl goes first: to complete the archive takes as much again.

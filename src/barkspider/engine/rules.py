@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from barkspider.engine.ledger import Ledger
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.stored import StoredJob
 from barkspider.frontier.rulings import BLOCK, PARDON, UNBLOCK
+from barkspider.frontier.traps import as_seen
 from barkspider.storage.env import Env
 from barkspider.storage.store.snapshot import read_snapshot
 from barkspider.url import Domains
@@ -49,13 +50,12 @@ def canonical(changes: Sequence[tuple[str, str]], domains: Domains) -> tuple[tup
 
 def rule_stopped(folder: Path, changes: Sequence[tuple[str, str]], *, trust: bool = False) -> bool:
     """Give rules to a job in which nothing runs; whether what was to be taken back was there."""
-    known = True
-    about = about_stopped(folder)["given"]
+    known, about = True, about_stopped(folder)
     for path in dict.fromkeys((folder, *part_folders(folder))):
         job = Job.open(path, Env(), trust=trust, part=path != folder)
         try:
             chosen = canonical(changes, Domains(job.settings.url.private_suffixes))
-            known = all(what != UNBLOCK or rule in about for what, rule in chosen)
+            known = all(is_known(what, rule, about) for what, rule in chosen)
             if known and not (path / DIVISION).is_file():
                 write_outcomes(job, partial(_said, Ruled(chosen)))
                 job.log(time.time(), "ruled", changes=chosen)
@@ -64,24 +64,35 @@ def rule_stopped(folder: Path, changes: Sequence[tuple[str, str]], *, trust: boo
     return known
 
 
+def is_known(what_to_do: str, rule: str, about: Mapping[str, Any]) -> bool:
+    """Whether what is to be taken back is there; what is to be given need not be."""
+    if what_to_do == PARDON:
+        return any(trap["pattern"] == rule for trap in about["traps"])
+    return what_to_do != UNBLOCK or rule in about["given"]
+
+
 def _said(ruled: Ruled, links: LinkMaker) -> list[Seeds | Ruled]:  # noqa: ARG001
     return [ruled]
 
 
-def about_stopped(folder: Path) -> dict[str, dict[str, Any]]:
-    """What was given to a job in which nothing runs, and how many URLs each rule has blocked by its last checkpoint."""
-    given, blocked = dict[str, Any](), Counter[str]()
+def about_stopped(folder: Path) -> dict[str, Any]:
+    """What was given to a job in which nothing runs, how many URLs each rule has blocked by its last checkpoint, and its traps."""
+    given, blocked, traps = dict[str, Any](), Counter[str](), list[dict[str, Any]]()
     for path in part_folders(folder):
-        saved = saved_head(path).get("rulings", {})
+        head = saved_head(path)
+        saved = head.get("rulings", {})
         given |= saved.get("given", {})
         blocked.update(saved.get("counts", {}))
+        traps += map(as_seen, head.get("traps", {}).get("traps", ()))
         for outcome in _since(path):
             for what, rule in outcome.changes if isinstance(outcome, Ruled) else ():
                 if what == UNBLOCK:
                     given.pop(rule, None)
-                elif what != PARDON:
+                elif what == PARDON:
+                    traps = [trap for trap in traps if trap["pattern"] != rule]
+                else:
                     given[rule] = what
-    return {"given": given, "blocked": dict(blocked)}
+    return {"given": given, "blocked": dict(blocked), "traps": traps}
 
 
 def saved_head(folder: Path) -> dict[str, Any]:

@@ -45,7 +45,7 @@ from barkspider.frontier.looking import about_host
 from barkspider.frontier.memory import Memory
 from barkspider.frontier.rulings import ScopeJudge
 from barkspider.frontier.source import Found, Source
-from barkspider.frontier.traps import Trap, as_seen
+from barkspider.frontier.traps import as_seen
 from barkspider.storage.keyset import RecentKeys
 from barkspider.url.lists import Rule
 
@@ -240,9 +240,10 @@ class Driver:
         """Those of its source."""
         return self._source.notices()
 
-    def trap_news(self) -> list[tuple[str, Trap]]:
+    def trap_news(self) -> list[tuple[str, dict[str, Any]]]:
         """What became of traps since the last call: one was found (trap), released or pardoned."""
-        return [] if self._gate.traps is None else self._gate.traps.notices()
+        news = [] if self._gate.traps is None else self._gate.traps.notices()
+        return [(event, as_seen(asdict(trap))) for event, trap in news]
 
     def about_traps(self) -> list[dict[str, Any]]:
         """The traps that are known, as people see them."""

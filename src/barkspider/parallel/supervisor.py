@@ -275,12 +275,13 @@ class Supervisor:
         return {**answer, "known": known}
 
     async def _about_rules(self) -> dict[str, Any]:
-        given, blocked = dict[str, str](), Counter[str]()
+        given, blocked, traps = dict[str, str](), Counter[str](), list[dict[str, Any]]()
         for part in self._parts:
             told = await part.ask("rules") or {}
             given |= told.get("given", {})
             blocked.update(told.get("blocked", {}))
-        return {"given": given, "blocked": dict(blocked)}
+            traps += told.get("traps", [])
+        return {"given": given, "blocked": dict(blocked), "traps": traps}
 
     def _check_running(self) -> None:
         silent = [part for part in self._parts if not part.is_running]
