@@ -62,13 +62,14 @@ def _show(rows: list[dict[str, Any]]) -> None:
     from rich.table import Table
 
     table = Table(title="Limits, and who reached them", title_justify="left")
-    for head in ("limit", "value", "reached by", "half · 90% · 99% · most", "stops 1%", "what to do"):
+    table.add_column("setting", no_wrap=True)
+    for head in ("value", "reached by", "half · 90% · 99% · most", "stops 1%", "what to do"):
         table.add_column(head)
     for row in rows:
         spread = " · ".join(f"{value:,.0f}" if value >= 10 else f"{value:,.3g}" for value in row["spread"])
         reached = f"{row['reached']:,} of {row['of']:,} {row['what']} ({row['share']:.1%})"
         table.add_row(
-            f"{row['name']} ({row['setting']})",
+            row["setting"],
             row["limit"],
             reached,
             spread,

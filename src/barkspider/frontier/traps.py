@@ -152,7 +152,7 @@ class Traps:
             is_barren, supply = not self._promises(fresh), len(fresh)
         text = Texts.of([row.url])
         form = int(shapes(text.data, text.offsets)[0])
-        of_host, of_domain = _pattern(row.host_key, form), _pattern(row.pld_key, form)
+        of_host, of_domain = _pattern(row.host_key, form), _pattern(~row.pld_key, form)
         released = False
         for key, site in ((of_host, ""), (of_domain, "*.")):
             record = self._record(key)
@@ -180,7 +180,7 @@ class Traps:
             return False
         urls = links.url
         forms = shapes(urls.data, urls.offsets)
-        hosts, domains = _patterns(links.host_key, forms), _patterns(links.pld_key, forms)
+        hosts, domains = _patterns(links.host_key, forms), _patterns(~links.pld_key, forms)
         return any(
             not (self._is_dull(host) or self._is_dull(domain))
             for host, domain in set(zip(hosts.tolist(), domains.tolist(), strict=True))
@@ -243,7 +243,7 @@ class Traps:
         texts = Texts.of([row.url for row in rows])
         found = []
         for row, form in zip(rows, shapes(texts.data, texts.offsets).tolist(), strict=True):
-            trap = self.traps.get(_pattern(row.host_key, form)) or self.traps.get(_pattern(row.pld_key, form))
+            trap = self.traps.get(_pattern(row.host_key, form)) or self.traps.get(_pattern(~row.pld_key, form))
             if trap is None or row.flags & Flag.SEED:
                 found.append(False)
                 continue
@@ -302,6 +302,7 @@ def as_seen(trap: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pattern(site: int, form: int) -> int:
+    """The key of a shape on a host, by its key, or in a domain, by the complement of its key: a host may be named as its domain."""
     return (site * _MIX ^ form) & _MASK
 
 
