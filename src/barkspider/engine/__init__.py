@@ -6,9 +6,9 @@
 `links` turn them into what a `harvest` takes in, `outcomes` are its rows in the journal. `ledger` makes the crawl survive with a journal of harvests and checkpoints;
 `checkpointer` says when these are made, `checkpoint` what they hold, `recovery` is the way back from them; `cookies` are kept
 with them, and `copying` keeps copies of all of it in a store. `job` is the folder on disk, `folder` how it is told from others and `trust` whose settings it has, `control` how a crawl is spoken to, `answers` what it says, `steering` what may be changed while it runs,
-`neighbours` how it stands with other processes of the same crawl, `statistics` what people see, `history` the same over time, whose `samples` `sampler` takes, `phases` where CPU goes, `timings` what fetches wait for, `outlook` when it will be over, `watch` what holds the loop, `reach` whom it could not reach, `preflight` what is done before anything starts, `spare` how files come before connections, `blocking` all of it in one call.
+`neighbours` how it stands with other processes of the same crawl, `statistics` what people see, `history` the same over time, whose `samples` `sampler` takes, `phases` where CPU goes, `timings` what fetches wait for, `outlook` when it will be over, `watch` what holds the loop, `reach` whom it could not reach, `preflight` what is done before anything starts, `list_files` are files of rules that are watched, `spare` how files come before connections, `blocking` all of it in one call.
 
-Jobs that no crawl runs on: `stored` reads one back, `verify` checks it, `adding` gives it URLs, `recrawl` its old pages to
+Jobs that no crawl runs on: `stored` reads one back, `verify` checks it, `adding` gives it URLs, `rules` what people rule about URLs, `recrawl` its old pages to
 fetch again, `dividing` hands on what a part of it holds to parts of another number of processes, `earlier` finds what is stored of these, `domain_aliases` the domains that only lead elsewhere, `duphosts` the hosts that are copies of others. `explain` is one
 fetch in all its steps, `why` what became of a URL.
 """

@@ -243,7 +243,9 @@ class Traps:
         texts = Texts.of([row.url for row in rows])
         found = []
         for row, form in zip(rows, shapes(texts.data, texts.offsets).tolist(), strict=True):
-            trap = self.traps.get(_pattern(row.host_key, form)) or self.traps.get(_pattern(~row.pld_key, form))
+            trap = self.traps.get(_pattern(row.host_key, form)) or self.traps.get(
+                _pattern(~row.pld_key, form)
+            )
             if trap is None or row.flags & Flag.SEED:
                 found.append(False)
                 continue
