@@ -39,7 +39,7 @@ from barkspider.core.settings import Settings
 from barkspider.engine.links import LinkMaker
 from barkspider.frontier import open_frontier
 from barkspider.lab.synthweb import Web, WebSpec
-from barkspider.lab.synthweb.exchange import NOT_FOUND, Answer, Manner, Request
+from barkspider.lab.synthweb.answer import NOT_FOUND, Answer, Manner, Request
 from barkspider.lab.synthweb.spec import HAZARDS
 from barkspider.page import Bounds, PageReader
 from barkspider.page.gist import gist

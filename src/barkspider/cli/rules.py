@@ -149,7 +149,7 @@ def _about(job: Any) -> dict[str, Any]:
 def _give(job: Any, kind: str, rule: str, why: str, trust: bool, ray: str | None) -> bool:
     """Let a crawl, or the journal of one that does not run, have a change; whether what it takes back was there."""
     if ray is not None:
-        from barkspider.parallel.cluster.driver import answer, connect
+        from barkspider.parallel.cluster.client import answer, connect
 
         connect(ray)
         return bool(answer(job, "rule", changes=[(kind, rule)], why=why)["known"])

@@ -30,6 +30,7 @@ from barkspider.core.events import (
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.decisions import FAR_TURN, RETRY, ROBOTS_UNKNOWN, Decisions
+from barkspider.frontier.mirrors import MIRROR, Mirrors, is_home
 from barkspider.frontier.ownership import shares_hosts
 from barkspider.frontier.politeness.hosts import Asked, Host, QueuedUrl, Server, State
 from barkspider.frontier.politeness.pauses import HostPace, Multiples, Pauses, ServerPace, retry_pause
@@ -73,6 +74,7 @@ class Ready:
         self._judge = judge
         self.rulings = 0  # their number: what was let in before there were as many is judged once more
         self.closes: Callable[[str, str], bool] | None = None  # whether a host, at an address, is left alone
+        self.mirrors: Mirrors | None = None  # of whom, if they are looked for
         self._look_at = math.inf  # when those in line for a slot are looked at again
         # Whether other processes ask the same servers, and the pauses that they have not been told of.
         self._shares_servers, self._rests = settings.parallel.processes > 1, list[Rest]()
@@ -111,7 +113,11 @@ class Ready:
         if self._turn(host, now) > now + self._horizon:
             self._put_off(self._assign_turn(host, now), row, trail, FAR_TURN)
             return
-        host.push(QueuedUrl(row, trail, known, rules, self.rulings))
+        entry = QueuedUrl(row, trail, known, rules, self.rulings)
+        if self.mirrors is not None and is_home(row):
+            host.push_first(entry)
+        else:
+            host.push(entry)
         self._counters.queued += 1
         self._roster.schedule(host)
 
@@ -283,8 +289,15 @@ class Ready:
                 if not self._judge(entry.row, entry.trail, address):
                     continue
                 entry.judged = self.rulings
-                host.put_first(entry)
+                host.push_first(entry)
                 self._counters.queued += 1
+            if self.mirrors is not None and (verdict := self.mirrors.verdict(entry.row, now)):
+                row = self._take_out(host, entry)
+                if verdict == MIRROR:
+                    self._decisions.refuse(row, MIRROR)
+                else:
+                    self._put_off(self.mirrors.when(row, now), row, entry.trail, verdict)
+                continue
             known = entry.origin
             if known is not None:
                 if known.asking:

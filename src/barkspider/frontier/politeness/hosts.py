@@ -142,11 +142,12 @@ class Host(HostPace):
         self.last = entry
         self.length += 1
 
-    def put_first(self, entry: QueuedUrl) -> None:
+    def push_first(self, entry: QueuedUrl) -> None:
         """Queue a URL before the others."""
         entry.behind = self.first
+        if self.first is None:
+            self.last = entry
         self.first = entry
-        self.last = self.last or entry
         self.length += 1
 
     def pop(self, entry: QueuedUrl) -> None:
