@@ -18,6 +18,7 @@ from barkspider.cli.duphosts import duphosts
 from barkspider.cli.exchange import exchange
 from barkspider.cli.export import export
 from barkspider.cli.fetch import fetch
+from barkspider.cli.limits import limits
 from barkspider.cli.papers import papers
 from barkspider.cli.plan import plan
 from barkspider.cli.query import query
@@ -27,6 +28,7 @@ from barkspider.cli.report import report
 from barkspider.cli.resize import resize
 from barkspider.cli.restore import restore
 from barkspider.cli.resume import resume
+from barkspider.cli.rules import allow, block, pardon, rules, traps, unblock
 from barkspider.cli.show import show
 from barkspider.cli.simulate import simulate_app
 from barkspider.cli.simulate_parallel import parallel
@@ -71,6 +73,12 @@ _GROUPS = {
         status,
         pause,
         stop,
+        block,
+        allow,
+        unblock,
+        rules,
+        traps,
+        pardon,
         dashboard,
     ),
     "What was crawled": (
@@ -78,6 +86,7 @@ _GROUPS = {
         show,
         query,
         report,
+        limits,
         export,
         verify,
         rank,
