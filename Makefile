@@ -44,10 +44,12 @@ $(VENV)/peers: requirements-bench.lock $(READY)
 
 # For maintainers: rewrite the lock after pyproject.toml changed (needs uv).
 lock:
-	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra lab --extra cluster --extra dashboard --generate-hashes \
+	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra lab --extra cluster --extra dashboard --extra scrapy --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header pyproject.toml --output-file requirements.lock
-	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra lab --extra cluster --extra dashboard --extra bench --generate-hashes \
+	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra lab --extra cluster --extra dashboard --extra scrapy --extra bench --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header pyproject.toml --output-file requirements-bench.lock
+	uv pip compile --quiet --universal --python-version 3.11 --extra docs --constraint requirements.lock --generate-hashes \
+	  --no-emit-index-url --no-annotate --no-header pyproject.toml --output-file requirements-docs.lock
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -19,7 +19,7 @@ from typing import Any
 import benchmarks
 
 # Named `queue`, this module would take the place of the standard one for a benchmark that is run as a script.
-_RENAMED = {"disk_queue": "queue"}
+_RENAMED = {"disk_queue": "queue", "scrapy_scheduler": "scrapy"}
 MODULES = {
     _RENAMED.get(module, module): module
     for _, module, _ in pkgutil.iter_modules([str(Path(benchmarks.__path__[0]))])
