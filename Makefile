@@ -1,4 +1,4 @@
-# The only commands to know: setup, demo, test, check, bench, clean.
+# The only commands to know: setup, demo, test, check, bench, docs, dist, clean.
 # Each does the set-up itself; when nothing changed that takes no time.
 PYTHON ?= python3
 VENV   := .venv
@@ -8,7 +8,7 @@ READY  := $(VENV)/ready
 # Bytecode is kept here, also where it is not elsewhere: tests start hundreds of processes, which would each compile the package.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test check bench lock clean
+.PHONY: setup demo test check bench docs dist lock clean
 
 setup: $(READY)
 
@@ -42,11 +42,25 @@ $(VENV)/peers: requirements-bench.lock $(READY)
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements-bench.lock
 	@touch $@
 
+# The pages of docs/ as a site in build/site, which needs no network to be read.
+docs: setup $(VENV)/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+# The packages in dist/, as an index would take them.
+dist: setup $(VENV)/site
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist > /dev/null
+	$(BIN)/twine check --strict dist/*
+
+$(VENV)/site: requirements-docs.lock $(READY)
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements-docs.lock
+	@touch $@
+
 # For maintainers: rewrite the lock after pyproject.toml changed (needs uv).
 lock:
-	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra lab --extra cluster --extra dashboard --extra scrapy --generate-hashes \
+	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra lab --extra cluster --extra dashboard --extra scrapy --extra text --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header pyproject.toml --output-file requirements.lock
-	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra lab --extra cluster --extra dashboard --extra scrapy --extra bench --generate-hashes \
+	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra lab --extra cluster --extra dashboard --extra scrapy --extra text --extra bench --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header pyproject.toml --output-file requirements-bench.lock
 	uv pip compile --quiet --universal --python-version 3.11 --extra docs --constraint requirements.lock --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header pyproject.toml --output-file requirements-docs.lock

@@ -207,6 +207,7 @@ def _resiliparse() -> Callable[[bytes], list[str]]:
 
     def find(body: bytes) -> list[str]:
         root = HTMLTree.parse_from_bytes(body, "utf-8").document
+        assert root is not None
         nodes = (node for tag in _TAGS for node in root.get_elements_by_tag_name(tag))
         targets = (node.getattr("href") or node.getattr("src") for node in nodes)
         return [target for target in targets if target]

@@ -1,4 +1,4 @@
-"""README.md by the letter: every command and every piece of Python in it is run, in its order, in one folder.
+"""README.md and pages of docs/ by the letter: every command and every piece of Python is run, in its order, in one folder.
 
 What differs from what a reader types: addresses of example.org are replaced by seeds of a synthetic web on loopback, and
 commands that go to the network get the settings that lead there (`RunningWeb.settings`) and short pauses. The first crawl
@@ -43,6 +43,8 @@ def pieces(text: str) -> list[tuple[str, str]]:
 class Reader:
     """Types what the text says."""
 
+    in_background = True  # whether the first crawl is spoken to while it runs
+
     def __init__(self, served: RunningWeb, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self._monkeypatch, self._folder = monkeypatch, folder
         self._there = [*(f"{name}={value}" for name, value in served.settings().items()), *SMALL]
@@ -67,14 +69,14 @@ class Reader:
         words = shlex.split(self.local(line))
         if words[0] == "make":
             return 0 if re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE) else 2
-        if words[0] == ".":  # what `make` set up is where the tests run
+        if words[0] in (".", "pip"):  # what `make` set up is where the tests run
             return 0
         assert words.pop(0) == "barkspider", line
         if words[0] == "web" and not {"--graph", "--domain-graph"} & set(words):
             return self._serve(words)
         sets = [part for option in self._there for part in ("--set", option)]
         quick = [part for option in QUICK for part in ("--set", option)]
-        if words[0] == "crawl" and self._crawl is None:
+        if words[0] == "crawl" and self._crawl is None and self.in_background:
             # Slow enough to be there when it is spoken to.
             slow = ("--set", "politeness.host_delay=300ms")
             self._crawl = start(*words, *sets, *slow, folder=self._folder)
@@ -140,6 +142,25 @@ def test_every_command_of_the_readme(reader: Reader, capsys: pytest.CaptureFixtu
     (asked, read) = [said[code] for code, _ in found if code]
     assert asked.startswith("100 pages, ")
     assert read.count("\n") > 100  # what pages there are by outcome, then each of them
+
+
+PAGES = ("first-crawl", "politeness", "recipes", "operations", "python", "extending", "corpora")
+NOT_RUN = ("barkspider warm", "barkspider demo")  # which have tests of their own
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_of_a_page(reader: Reader, capsys: pytest.CaptureFixture[str], page: str) -> None:
+    text = (ROOT / "docs" / f"{page}.md").read_text()
+    reader.in_background = False
+    if "jobs/example" in text:
+        reader.command("barkspider crawl https://example.org/ --job jobs/example --pages 20")
+    found = pieces(text)
+    assert found
+    for code, line in found:
+        if code:
+            reader.python(code)
+        elif line not in NOT_RUN:
+            assert reader.command(line) == 0, f"{line}: {capsys.readouterr().err}"
 
 
 def test_the_example_in_help(reader: Reader, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from barkspider.cli import corpus
+from barkspider.cli.corpus import stream as _stream
 from barkspider.cli.progress import working
 from barkspider.cli.terminal import in_json, printable, say, say_json
-from barkspider.cli.terminal import output as output_
 from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -41,14 +41,19 @@ _LOG = """
 def export(
     job: Annotated[str, typer.Argument(help="The folder of a crawl, which may be running, or its store.")],
     what: Annotated[
-        str, typer.Option(help="pages (HTML pages with their text) or graph (links between domains).")
+        str,
+        typer.Option(
+            help="pages (HTML pages with their text), corpus (their main text, with its quality and who asks to be left out; extra "
+            "`text`) or graph (links between domains)."
+        ),
     ] = "pages",
     format_: Annotated[
         str | None,
         typer.Option(
             "--format",
             help="jsonl, parquet, log (a line a URL, without texts) or wacz (the whole archive in one file, to replay) for "
-            "pages, edges or npz for graph; the first if not given.",
+            "pages, jsonl, parquet, text or wet for corpus, edges or npz for graph; the first if not given. Or a function of your own for "
+            "pages, package.module:name.",
         ),
     ] = None,
     output: Annotated[
@@ -58,6 +63,20 @@ def export(
     newest: Annotated[
         bool, typer.Option("--newest", help="Of pages that were fetched several times the last one only.")
     ] = False,
+    language: Annotated[
+        list[str] | None,
+        typer.Option(help="Of a corpus, texts in this language only, such as en; may be repeated."),
+    ] = None,
+    min_words: Annotated[int, typer.Option(help="Of a corpus, texts of so many words at least.")] = 1,
+    max_links: Annotated[
+        float, typer.Option(help="Of a corpus, texts of which links are at most this part, from 0 to 1.")
+    ] = 1.0,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of a corpus, leave out opt-outs (noai, noimageai, reserved rights of mining) or near-duplicates; may be repeated."
+        ),
+    ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print what was written as one JSON object.")] = False,
 ) -> int:
     """Write a crawl out for other programs.
@@ -66,11 +85,16 @@ def export(
     """
     output = None if output == Path("-") else output
     write = _writer(what, format_, output, newest, json_)
+    choice = corpus.choice(what == "corpus", language or [], min_words, max_links, without or [])
     from barkspider.engine import open_job
     from barkspider.engine.borrowing import at_hand
 
     with at_hand(job) as folder:
-        written = _write(open_job(folder), write, newest, output)
+        opened = open_job(folder)
+        if choice is None:
+            written = _write(opened, write, newest, output)
+        else:
+            written = corpus.write(opened, choice, _older(opened) if newest else set(), write, output)
     if json_:
         say_json({"output": str(output), **written})
     if written.get("edges") == 0:
@@ -81,17 +105,21 @@ def export(
 
 def _writer(
     what: str, format_: str | None, output: Path | None, newest: bool, json_: bool
-) -> Callable[[Any, Path | None], dict[str, int]]:
+) -> Callable[[Any, Path | None], Any]:
     """What writes what is asked for; `UsageError` in one line when it cannot be had like this."""
     if what not in _WRITERS:
         raise UsageError(f"--what is {what!r}; it is {' or '.join(_WRITERS)}")
-    writers = _WRITERS[what]
+    writers = dict(_WRITERS[what])
     chosen = format_ or next(iter(writers))
+    if what == "pages" and chosen not in writers and (own := corpus.exporter(chosen)) is not None:
+        writers[chosen] = own
     if chosen not in writers:
         raise UsageError(f"--format is {chosen!r}; for {what} it is {' or '.join(writers)}")
-    if newest and writers[chosen] not in _OF_TEXTS:
-        raise UsageError("--newest is for pages as jsonl or parquet")
-    if output is None and (json_ or chosen in ("parquet", "wacz", "npz")):
+    if newest and what != "corpus" and writers[chosen] not in _OF_TEXTS:
+        raise UsageError("--newest is for pages as jsonl or parquet, and for a corpus")
+    if output is None and (
+        json_ or chosen in ("parquet", "wacz", "npz", "wet") or chosen not in _WRITERS[what]
+    ):
         raise UsageError(f"{'--json' if json_ else chosen} needs a file to write to; name one with --output")
     if chosen == "wacz" and output is not None and output.suffix != ".wacz":
         raise UsageError(f"the name of a WACZ file ends in .wacz, which {output} does not")
@@ -141,15 +169,6 @@ def _pages(job: StoredJob, left_out: set[tuple[str, int]]) -> Iterator[dict[str,
                 "title": page.title,
                 "text": page.text,
             }
-
-
-@contextmanager
-def _stream(output: Path | None) -> Iterator[TextIO]:
-    if output is None:
-        yield output_()
-    else:
-        with output.open("w", encoding="utf-8", errors="replace") as file:
-            yield file
 
 
 def _log(job: StoredJob, output: Path | None) -> dict[str, int]:
@@ -239,5 +258,6 @@ def _npz(job: StoredJob, output: Path | None) -> dict[str, int]:
 _OF_TEXTS = (_jsonl, _parquet)
 _WRITERS: dict[str, dict[str, Callable[[Any, Path | None], dict[str, int]]]] = {
     "pages": {"jsonl": _jsonl, "parquet": _parquet, "log": _log, "wacz": _wacz},
+    "corpus": corpus.FORMATS,
     "graph": {"edges": _edges, "npz": _npz},
 }

@@ -6,7 +6,7 @@ Settings: `settings` are those of a crawl, those of the network in `fetch_settin
 `parallel_settings`, each `declared` with a default and in `units` that people write; `credentials` are for hosts of one's own.
 `load` reads and writes files of them. `allotment` shares out the memory that they allow.
 Beside these: `clock` is where time comes from, `errors` the one tree of what is raised, `kernel_cache` finds a place for
-compiled kernels, `extras` says what to install for what needs more.
+compiled kernels, `extras` says what to install for what needs more, `plugins` finds functions of a user's own.
 
 Nothing here does I/O but `load` and `kernel_cache`.
 """

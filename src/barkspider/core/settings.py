@@ -82,6 +82,12 @@ class Scope:
         False,
         "Stop a host whose home page, and one more document, are another host's: what is left of it is refused",
     )
+    filter: str = setting(
+        "",
+        "A function of your own that says of a URL whether it is in scope, after all else: package.module:name, or the name of an "
+        "entry point in barkspider.filters",
+        harmless=("",),
+    )
     sitemaps: str = setting(
         "never",
         "Whose sitemaps are read, as robots.txt names them: never, those of hosts of seeds, those of all hosts",

@@ -20,7 +20,7 @@ may be changed while it runs. `statistics` is the present, `history` the same ov
 `phases` counts where CPU goes, `timings` what fetches wait for. `watch` tells what holds the loop, and `spare` lets files
 come before connections.
 
-Jobs that no crawl runs on: `stored` reads one back, `changes` the pages behind a cursor, each as `pages`
+Jobs that no crawl runs on: `stored` reads one back, `corpus` its texts, `changes` the pages behind a cursor, each as `pages`
 has it, `verify` checks it, `adding` gives it URLs, `rules` what people rule about URLs, `recrawl` its old pages to
 fetch again, or by `choosing` those that change, of which `earlier` finds what is stored. `dividing` hands on what a part of a crawl holds to parts of another
 number. `domain_aliases` finds the domains that only lead elsewhere, `duphosts` the hosts that are copies of others,

@@ -36,7 +36,7 @@ _NESTED = 5
 _REQUISITE = int(Flag.REQUISITE)
 _ASKED_FOR = int(Flag.SEED) | _REQUISITE
 # Why a link is not in scope, by number; 0 says that it is.
-_REASONS = (*REASONS, "port", "host", "domain", "scope", "path", "extension", "regex", "depth")
+_REASONS = (*REASONS, "port", "host", "domain", "scope", "path", "extension", "regex", "depth", "filter")
 _NUMBERS: dict[str | None, int] = {None: 0} | {reason: number for number, reason in enumerate(_REASONS)}
 _TOO_DEEP, _NO_DEPTH = _NUMBERS["depth"], 1 << 40
 _ANY_BYTES = 1 << 62

@@ -13,11 +13,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import entry_points
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 from barkspider.core.errors import SettingsError
+from barkspider.core.plugins import load_function
 from barkspider.core.settings import Page as PageSettings
 from barkspider.page.text import primary_language
 from barkspider.url import split
@@ -48,7 +47,12 @@ class Verdict(NamedTuple):
     error: str = ""
 
 
-Judge = Callable[[Candidate, bool], Any]
+class Judge(Protocol):
+    """A classifier of one's own: `page.classifier` names it."""
+
+    def __call__(self, page: Candidate, linked: bool, /) -> tuple[bool, bool]:
+        """Whether a page is kept, and whether its links are followed; a `Verdict` gives a reason, too."""
+        ...
 
 
 class Classifier:
@@ -78,7 +82,9 @@ class Classifier:
         words = "|".join(re.escape(word.casefold()) for word in settings.keep_words)
         self._words = re.compile(rf"(?<!\w)(?:{words})(?!\w)") if words else None
         self._detects = settings.detect_language
-        self._own = _load(settings.classifier) if settings.classifier else None
+        self._own: Judge | None = (
+            load_function("page.classifier", settings.classifier, _GROUP) if settings.classifier else None
+        )
         self._criteria = [
             (name, criterion)
             for name, criterion, used in (
@@ -139,23 +145,3 @@ def top_level(names: Sequence[str]) -> tuple[str, ...]:
 
 def _failed(error: str) -> Verdict:
     return Verdict(True, True, "classifier_error", error[:200])
-
-
-def _load(name: str) -> Judge:
-    """The function that `package.module:name` or an entry point stands for."""
-    try:
-        if ":" in name:
-            module, _, attribute = name.partition(":")
-            own = getattr(import_module(module), attribute)
-        else:
-            own = next(point.load() for point in entry_points(group=_GROUP, name=name))
-    except StopIteration:
-        raise SettingsError(
-            f"page.classifier: no entry point {name!r} in {_GROUP}; write package.module:name otherwise"
-        ) from None
-    except Exception as error:
-        raise SettingsError(f"page.classifier: cannot load {name!r}: {error}") from error
-    if not callable(own):
-        raise SettingsError(f"page.classifier: {name!r} is no function")
-    judge: Judge = own
-    return judge

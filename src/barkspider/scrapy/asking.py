@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from scrapy import Request
-
 from barkspider.core.events import FetchRobots, HostResolved, Outcome, ResolveHost, RobotsFetched
 from barkspider.core.settings import Network, Settings
-from barkspider.fetch import AddressRules, Exchange, retry_after
+from barkspider.fetch import AddressRules, HttpExchange, retry_after
 from barkspider.fetch.dns import Resolver
 from barkspider.url.robots import MAX_SIZE
+from scrapy import Request
 
 _ANYWHERE = AddressRules(Network(allow=("0.0.0.0/0", "::/0")), contact="operator")
 _REDIRECTS = range(300, 400)
@@ -85,4 +84,4 @@ class Asking:
 def wait(answer: Any) -> float | None:
     """For how many seconds an answer asks to be left alone, if it does."""
     said = answer.headers.get("Retry-After")
-    return None if said is None else retry_after(Exchange(headers=[(b"Retry-After", said)]), time.time())
+    return None if said is None else retry_after(HttpExchange(headers=[(b"Retry-After", said)]), time.time())

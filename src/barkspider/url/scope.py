@@ -10,9 +10,12 @@ looks through those that are left, the final dot of a name, the IPv6 forms of an
 from __future__ import annotations
 
 import ipaddress
+import logging
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from barkspider.core.errors import SettingsError, UrlError
+from barkspider.core.plugins import load_function
 from barkspider.core.settings import Scope
 from barkspider.url.domains import Domains, is_address
 from barkspider.url.parse import origin, parse, split
@@ -52,6 +55,8 @@ _BLOCKED_BY_BROWSERS = (
 _STORES = (1433, 1521, 2181, 3306, 5432, 5672, 6379, 9042, 11211, 27017)
 OTHER_PROTOCOLS = frozenset(_BLOCKED_BY_BROWSERS + _STORES)
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_GROUP = "barkspider.filters"
+_log = logging.getLogger(__name__)
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
 
 
@@ -71,6 +76,14 @@ def landing(location: str, base: str) -> str:
         return ""
     url = str(target.with_fragment(None).with_username("").with_password(None))
     return "" if split(url).port in OTHER_PROTOCOLS else url
+
+
+class LinkFilter(Protocol):
+    """A filter of one's own: `scope.filter` names it. It must say the same of a URL at all times."""
+
+    def __call__(self, url: str, /) -> bool:
+        """Whether a canonical URL that everything else lets pass is in scope."""
+        ...
 
 
 class ScopeRules:
@@ -110,11 +123,19 @@ class ScopeRules:
         self._looks_at_texts = bool(self._include_regexes or self._exclude_regexes)
         self._looks_at_extensions = bool(self._include_extensions or self._exclude_extensions)
         self._exact_urls = scope.level == "page"
+        self.filter_error = ""  # the first one
         self._seed_urls: set[str] = set()
         self._seed_hosts: set[str] = set()
+        self._filter: LinkFilter | None = (
+            load_function("scope.filter", scope.filter, _GROUP) if scope.filter else None
+        )
         # Whether a verdict takes more than the origin and the depth.
-        self.looks_at_urls = (
-            self._exact_urls or self._looks_at_paths or self._looks_at_extensions or self._looks_at_texts
+        self.looks_at_urls = bool(
+            self._exact_urls
+            or self._looks_at_paths
+            or self._looks_at_extensions
+            or self._looks_at_texts
+            or self._filter
         )
         for seed in seeds:
             self.extend(seed)
@@ -177,9 +198,21 @@ class ScopeRules:
         return [
             "scope"
             if self._exact_urls and url not in self._seed_urls
-            else self._judge_target(split(url).target) or text
+            else self._judge_target(split(url).target) or text or (None if self._passes(url) else "filter")
             for url, text in zip(urls, self._judge_texts(urls), strict=True)
         ]
+
+    def _passes(self, url: str) -> bool:
+        """Whether a filter of the user's own lets a URL pass; one that fails stops nothing, and is named once."""
+        if self._filter is None:
+            return True
+        try:
+            return bool(self._filter(url))
+        except Exception as error:  # whatever a stranger's function raises concerns this URL alone
+            if not self.filter_error:
+                self.filter_error = f"{url}: {type(error).__name__}: {error}"[:300]
+                _log.warning("scope.filter failed, and the link is followed: %s", self.filter_error)
+            return True
 
     def refuses_origin(self, place: str, host: str) -> str | None:
         """Why nothing of an origin is in scope, or None. It holds until `extend` is called."""
