@@ -46,11 +46,12 @@ class Held:
     ) -> None:
         self.name, self._rule, self._decisions = name, rule, decisions
         self._queue = DiskQueue(env, folder, name, state=state)
+        self._gathered = list[UrlRow]()  # on its way to the queue: rows are written in batches
         self._left = 0  # of those that are released
         self._time = 0.0  # when they may come up
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return len(self._queue) + len(self._gathered)
 
     @property
     def left(self) -> int:
@@ -59,13 +60,20 @@ class Held:
 
     def hold(self, rows: Sequence[UrlRow]) -> None:
         """Keep URLs that are counted nowhere; they are refused now."""
+        for row in rows:
+            self._decisions.refuse(row, self._rule)
+        self._gathered += rows
+        if len(self._gathered) >= _AT_ONCE:
+            self._write()
+
+    def _write(self) -> None:
+        rows, self._gathered = self._gathered, []
         if rows:
-            for row in rows:
-                self._decisions.refuse(row, self._rule)
             self._queue.append_batch(UrlBatch.from_rows(rows).packed.to_arrow())
 
     def release(self, now: float) -> None:
         """Rules have changed: all that are here are to be judged anew, from a time on."""
+        self._write()
         self._left, self._time = len(self._queue), now
 
     def due(self, now: float) -> bool:
@@ -85,6 +93,7 @@ class Held:
 
     def drain(self) -> Iterator[UrlBatch]:
         """All, for whoever hands them on; they are counted nowhere from the first on."""
+        self._write()
         self._left = 0
         self._decisions.take_back(self._rule, len(self._queue))
         while len(self._queue):
@@ -92,6 +101,7 @@ class Held:
 
     def prepare(self) -> Prepared:
         """See `core.events.Structure`."""
+        self._write()
         return self._queue.prepare()
 
     def committed(self) -> None:
@@ -101,7 +111,13 @@ class Held:
     def validate(self) -> None:
         """Check the invariant."""
         self._queue.validate()
-        assert 0 <= self._left <= len(self._queue) <= self._decisions.counters.refused.get(self._rule, 0)
+        assert (
+            0
+            <= self._left
+            <= len(self._queue)
+            <= len(self)
+            <= self._decisions.counters.refused.get(self._rule, 0)
+        )
 
     def close(self) -> None:
         """Let go of the file; what was committed stays."""
