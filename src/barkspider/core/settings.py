@@ -71,6 +71,12 @@ class Scope:
     exclude_paths: tuple[str, ...] = _setting((), "As include_paths; exclusion wins")
     include_extensions: tuple[str, ...] = _setting((), "Such as html or pdf; a path without one is always in")
     exclude_extensions: tuple[str, ...] = _setting((), "Such as zip or mp4")
+    duplicate_hosts: str = _setting(
+        "",
+        "A file of lines `replica original`, as `duphosts -o` writes them: links to replicas count as links to their originals. "
+        "Read at every start",
+        harmless=("",),
+    )
     sitemaps: str = _setting(
         "never",
         "Whose sitemaps are read, as robots.txt names them: never, those of hosts of seeds, those of all hosts",

@@ -83,6 +83,8 @@ def why(path: Path, url: str) -> Why:
     except UrlError as error:
         found.verdict = f"it is no URL that can be fetched: {error.reason}"
         return found
+    if settings.scope.duplicate_hosts:  # maybe another's choice: a file that nobody reads here
+        found.unseen.append("whether its host is a replica by scope.duplicate_hosts")
     seeds = read_seeds(env, path)
     rules = ScopeRules(settings.scope, domains, seeds)
     host = split(normal).host

@@ -6,7 +6,7 @@ pay-level domain of its host, `KeyMaker` makes the 64-bit keys that stand for it
 whether it belongs to the crawl, and `RobotsRules` whether its site lets us in. The last two share
 `PathPattern`, the patterns of robots.txt.
 
-They are in `parse`, `normalise`, `domains` (with `suffixes`), `keys`, `scope`, `robots` and `patterns`; `partition` says which process owns a URL,
+They are in `parse`, `normalise` (with `replicas`), `domains` (with `suffixes`), `keys`, `scope`, `robots` and `patterns`; `partition` says which process owns a URL,
 `robots_lines` which line of a robots.txt decides about one.
 The links of a page go through compiled functions: `resolve` makes URLs of those that are simple, `origins` knows what depends
 on the origin alone, `rows` packs those in scope, with keys by `xxh3`.

@@ -88,3 +88,19 @@ def origin(url: str) -> str:
     if "@" in url[:end]:
         return url[: url.index("/") + 2] + url[:end].rpartition("@")[2]
     return url[:end]
+
+
+def host_span(url: str) -> tuple[int, int]:
+    """Where the host of a canonical URL begins and ends in its text.
+
+    >>> url = "http://user@example.com:8080/"
+    >>> url[slice(*host_span(url))]
+    'example.com'
+    """
+    start = url.index("/") + 2
+    end = url.index("/", start)
+    start = url.rfind("@", start, end) + 1 or start
+    if url[end - 1] != "]":
+        colon = url.find(":", url.find("]", start, end) + 1 or start, end)
+        end = end if colon < 0 else colon
+    return start, end
