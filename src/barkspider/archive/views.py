@@ -74,6 +74,12 @@ _PARALLEL = """
 """
 
 
+# Hosts that were stopped, once each: a crash may have had one of them told twice.
+_MIRRORS = """
+    SELECT min(time) AS time, regexp_extract(url, '^https?://([^/]+)/', 1) AS replica, substr(rule, 11) AS original
+    FROM decisions WHERE decision = 'stopped' AND starts_with(rule, 'mirror of ') GROUP BY 2, 3
+"""
+
 _NO_OTHERS: Mapping[str, Callable[[], pa.Table]] = MappingProxyType({})
 
 
@@ -99,7 +105,7 @@ def ask(
     bounds: Bounds = _UNBOUNDED,
 ) -> pa.Table:
     """The answer to one SELECT over the views of an archive, or of those of all parts of a job: pages, links, domains,
-    robots, errors, listings, batches, decisions, duplicates, parallel; of parts, each row has the number of its `part`.
+    robots, errors, listings, batches, decisions, mirrors, duplicates, parallel; of parts, each row has the number of its `part`.
     `others` are tables that lie elsewhere in the job, made if they are asked for; `parameters` are what each ? stands for.
     `listed_domains` is the table of domains as it was when a crawl ended, which is quicker to ask than `domains`; it is empty
     before that.
@@ -199,6 +205,7 @@ def _connection(
         for view, rows in (
             ("pages", _PAGES),
             ("domains", _DOMAINS),
+            ("mirrors", _MIRRORS),
             ("parallel", _PARALLEL.format(part=part)),
         ):
             with suppress(duckdb.CatalogException):  # of a table that could not be read

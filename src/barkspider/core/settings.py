@@ -77,6 +77,10 @@ class Scope:
         "Read at every start",
         harmless=("",),
     )
+    stop_mirrors: bool = _setting(
+        False,
+        "Stop a host whose home page, and one more document, are another host's: what is left of it is refused",
+    )
     sitemaps: str = _setting(
         "never",
         "Whose sitemaps are read, as robots.txt names them: never, those of hosts of seeds, those of all hosts",

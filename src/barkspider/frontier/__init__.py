@@ -12,7 +12,8 @@ where URLs come from: `irlbot` has them in `stages` on disk, by their domains' r
 (`backlinks`), until the rules of their sites are known (`robots`); `sydney` takes a few of each page into RAM (`sampling`) and leaves the others on
 disk; `sydney_on_disk` has the set of seen URLs there too, and lets pages wait until it has told (`inquiries`). All hand
 them on through the `gate`, which knows the `shares` of sites and domains, what an earlier run has done already, which
-redirects led to a URL (`trails`), what links that were found later say of it (`later`), and Q_W.
+redirects led to a URL (`trails`), what links that were found later say of it (`later`), which hosts are copies of others
+(`mirrors`), and Q_W.
 `ready` has a queue a host: there `politeness` says who may be contacted when, and `robots` what they forbid.
 `decisions` counts, by rule, what is refused, fails, is put off, held back or dropped, and traces a sample of it.
 

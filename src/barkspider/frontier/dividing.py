@@ -96,6 +96,9 @@ class Dividing:
         for name, counts in self._came_up.items():
             for key, count in gate.shares.counters()[name].items():
                 counts[key] = max(counts[key], count) if self._is_for_all(name) else counts[key] + count
+        for new, _ in self._heirs:
+            if gate.mirrors is not None and new.mirrors is not None:
+                new.mirrors.adopt(gate.mirrors)
         for host in gate.ready.hosts():
             if host.next_time > gate.now or host.trouble or host.duplicates:
                 self._take_host(host)
