@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -149,3 +150,21 @@ def test_a_crawl_asks_no_replica(tmp_path: Path) -> None:
         assert sorted(original.asked) == ["/", "/a", "/b", "/robots.txt"]
     found = open_job(tmp_path / "job").query("SELECT DISTINCT url_host_name AS host FROM pages")
     assert found["host"].to_pylist() == ["127.0.0.3"]
+
+
+def test_a_crawl_stops_a_mirror_and_says_so_in_its_log_and_a_table(tmp_path: Path) -> None:
+    with serving_site(address="127.0.0.2") as original, serving_site(address="127.0.0.3") as mirror:
+        names = [f"/{number}" for number in range(12)]
+        for path in ("/", *names):
+            text = f"page {path}" + "".join(f'<a href="{name}">{name}</a>' for name in names)
+            original.pages[path] = mirror.pages[path] = Answer(text)
+        settings = load_settings(options=["scope.stop_mirrors=true", "seed=7", *QUICK])
+        crawl([original.url("/"), mirror.url("/")], tmp_path / "job", settings)
+        asked = sorted([len(original.asked), len(mirror.asked)])
+    assert asked[0] <= 5
+    assert asked[1] == 14
+    told = open_job(tmp_path / "job").query("SELECT replica, original FROM mirrors").to_pylist()
+    (row,) = told
+    assert {row["replica"], row["original"]} == {"127.0.0.2", "127.0.0.3"}
+    lines = map(json.loads, (tmp_path / "job" / "log.jsonl").read_text().splitlines())
+    assert [line["original"] for line in lines if line["event"] == "mirror"] == [row["original"]]

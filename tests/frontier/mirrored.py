@@ -93,7 +93,9 @@ class MirroredWeb(VirtualWeb):
         if not rest and host not in self.copies:  # each copy is linked to from a home page, and from another
             random = Random(f"{self._random}{host}")
             homes = [f"http://{name}/" for name in random.sample(self._names, min(2, len(self._names)))]
-            links = UrlBatch.join([links, UrlBatch.from_rows([row(home, asked.row.depth + 1) for home in homes])])
+            links = UrlBatch.join(
+                [links, UrlBatch.from_rows([row(home, asked.row.depth + 1) for home in homes])]
+            )
         return PageFetched(asked, 200, links=links, digest=digest)
 
     def cost(self, host: str) -> int:

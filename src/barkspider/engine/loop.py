@@ -325,11 +325,15 @@ class Crawl:
         try:
             self._archive.tick(self._clock.monotonic())
             self._watch_disk(self._sample())
-            for event, details in self._frontier.notices():
-                self._log(event, **details)
+            self._tell()
         except Exception as error:
             self._fail(error)
         self._ticker = asyncio.get_running_loop().call_later(_TICK, self._tick)
+
+    def _tell(self) -> None:
+        """Write down what a person would want to know of the frontier."""
+        for event, details in self._frontier.notices():
+            self._log(event, **details)
 
     def _sample(self) -> int:
         """Take down the present moment; the disk space that is left."""
@@ -405,7 +409,7 @@ class Crawl:
                 await self.others.close()
         except Exception as error:
             self._fail(error)
-        for step in (self._bring_in_rest, self._sample, self._checkpointer.commit):
+        for step in (self._bring_in_rest, self._sample, self._tell, self._checkpointer.commit):
             if self.fault is None:
                 self._finish(step)
         # What it took to crawl goes first: to complete the archive takes as much again.

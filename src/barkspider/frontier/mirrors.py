@@ -1,7 +1,8 @@
 """Mirrors: hosts that serve what another host serves, noticed while they are crawled (Viúva Negra, section 2.3).
 
     its home page is another host's ─► suspect ─ one more document is the other's too ─► mirror: its URLs are refused
-                                          └ three documents at the other's paths are not, or time is over ─► a host like others
+    a document before that, at the     ▲  └ three documents at the other's paths are not, or time is over ─► a host like others
+    same path ─► its home page comes ──┘
 
 This is SameHomeAnd1Doc, which Table I has at a precision of 92%, for as few fetches as can be: a suspect is asked only for paths
 at which the other host has shown something, one after the other; what else comes up of it is put off. Which of two
@@ -26,8 +27,9 @@ from barkspider.url import KeyMaker, split
 
 _SHOWN = 16  # documents of a host that are remembered: the first that a crawl comes by, which those of its mirror will be
 _UNLIKE = 3  # documents of a suspect that are not the other's, after which it is none
-_BYTES = 800  # of what is remembered of a host
-_PATIENCE, _LEAST_PATIENCE = 30, 5.0  # times the pause of a host, or seconds, for which suspects wait; twice
+_BYTES = 800  # of what is remembered of a host, with sixteen bytes for each document by which it is found
+_MASK = (1 << 64) - 1
+_PATIENCE, _LEAST_PATIENCE = 30, 1.0  # times the pause of a host, or seconds, for which suspects wait; twice
 _TOLD_AT = (1, 4, _SHOWN)  # documents, when other processes are told of a host once more
 _TOLD = 1_000  # hosts in the news of one batch: at most 340 KB
 _NO_DOCUMENT = int(
@@ -88,6 +90,8 @@ class Mirrors:
         self._patience = max(_PATIENCE * host_delay, _LEAST_PATIENCE)
         self._shown = OrderedDict[int, Shown]()  # by host, the last used ones
         self._by_home: dict[int, int] = {}  # the first host with a home page
+        # Hosts by documents and their paths: each has one slot, the last that came is there.
+        self._slots = np.zeros((1 << (self._most * _SHOWN).bit_length(), 2), np.uint64)
         self._suspects: dict[int, Suspect] = {}
         self.stopped: dict[int, int] = {}  # mirrors, and whose
         self._untold: list[Stopped] = []
@@ -105,11 +109,12 @@ class Mirrors:
         suspect = self._suspects.get(row.host_key)
         if suspect is None:
             return GO_ON
-        other = self._shown.get(suspect.original)
-        if other is None or now >= suspect.since + 2 * self._patience:
+        mine, other = self._shown.get(row.host_key), self._shown.get(suspect.original)
+        if mine is None or other is None or now >= suspect.since + 2 * self._patience:
             del self._suspects[row.host_key]
             return GO_ON
-        return GO_ON if other.has_path(self._path(row)) else SUSPECT
+        told = other.has_path(self._path(row)) if mine.home else is_home(row)
+        return GO_ON if told else SUSPECT
 
     def when(self, row: UrlRow, now: float) -> float:
         """When a URL of a suspect is to be looked at again."""
@@ -128,19 +133,24 @@ class Mirrors:
             self._compare(key, path, 0)
             return
         shown = self._remember(key, row)
-        if row.url.endswith(b"/") and row.url.count(b"/") == 3:
+        if is_home(row):
             self._home(key, shown, digest, now)
         elif digest != shown.home:
-            known = shown.has_path(path)
-            if not known and len(shown.documents) < 2 * _SHOWN:
+            holder = self._holder(path, digest)
+            if not shown.has_path(path) and len(shown.documents) < 2 * _SHOWN:
                 shown.documents.extend((path, digest))
                 self._announce(key, shown)
-            if not self._compare(key, path, digest):
+                if holder == key or holder not in self._shown:
+                    self._hold(key, shown)
+            if not shown.home and holder != key and holder in self._shown:
+                self._suspects.setdefault(key, Suspect(holder, now))  # until its home page is known
+            elif not self._compare(key, path, digest):
                 self._compare_with(key)
 
     def _home(self, key: int, shown: Shown, digest: int, now: float) -> None:
         if shown.home:
             return  # it was compared
+        self._suspects.pop(key, None)
         shown.home = digest
         first = self._by_home.setdefault(digest, key)
         if first != key and first in self._shown:
@@ -166,6 +176,8 @@ class Mirrors:
         if suspect is None:
             return False
         other = self._shown.get(suspect.original)
+        if not self._shown[key].home:
+            return True
         if other is not None and digest and digest != other.home and other.has(digest):
             self._stop(key, suspect.original)
         elif other is None or other.has_path(path):
@@ -189,6 +201,22 @@ class Mirrors:
             del self.stopped[next(iter(self.stopped))]
         mirror = self._shown.pop(key)
         self._untold.append(Stopped(f"http://{mirror.name}/", mirror.name, self._shown[original].name))
+
+    def _place(self, path: int, digest: int) -> tuple[int, int]:
+        """Where a document at a path has its slot, and what is there of it."""
+        mixed = (path ^ (digest << 1)) & _MASK
+        return mixed % len(self._slots), mixed
+
+    def _holder(self, path: int, digest: int) -> int:
+        """A host that has shown a document at a path, or 0."""
+        place, mixed = self._place(path, digest)
+        found, key = self._slots[place].tolist()
+        return int(key) if found == mixed else 0
+
+    def _hold(self, key: int, shown: Shown) -> None:
+        for path, digest in zip(shown.documents[::2], shown.documents[1::2], strict=True):
+            place, mixed = self._place(path, digest)
+            self._slots[place] = mixed, key
 
     def _path(self, row: UrlRow) -> int:
         return self._keys.of(row.url[row.url.find(b"/", 8) :])
@@ -244,7 +272,7 @@ class Mirrors:
             if key in self.stopped or (ours is not None and ours.is_ours):
                 continue
             shown.is_ours = False
-            self._put(key, shown)
+            self._hold(key, self._put(key, shown))
             first = self._by_home.setdefault(shown.home, key)
             holder = self._shown.get(first)
             if first == key or holder is None:
@@ -285,6 +313,7 @@ class Mirrors:
         for key, shown in _unpacked(arrays.get("mirrors shown", b"")):
             shown.is_ours = key not in heard
             self._shown[key] = shown
+            self._hold(key, shown)
         self._by_home = dict(column("firsts", 2))
         self._suspects = {
             key: Suspect(original, min(float(since), now), unlike)
@@ -299,9 +328,14 @@ class Mirrors:
         self.stopped |= other.stopped
         self._suspects |= other._suspects
         for key, shown in other._shown.items():
-            self._put(key, shown)
+            self._hold(key, self._put(key, shown))
         for digest, key in other._by_home.items():
             self._by_home.setdefault(digest, key)
+
+
+def is_home(row: UrlRow) -> bool:
+    """Whether a URL is that of a home page: where mirrors are looked for it comes before the others of its host."""
+    return row.url.endswith(b"/") and row.url.count(b"/") == 3
 
 
 def _packed(key: int, shown: Shown) -> bytes:

@@ -30,7 +30,7 @@ from barkspider.core.events import (
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.decisions import BLOCKED, FAR_TURN, RETRY, ROBOTS_UNKNOWN, Decisions
-from barkspider.frontier.mirrors import MIRROR, Mirrors
+from barkspider.frontier.mirrors import MIRROR, Mirrors, is_home
 from barkspider.frontier.ownership import shares_hosts
 from barkspider.frontier.politeness.hosts import Asked, Host, QueuedUrl, Server, State
 from barkspider.frontier.politeness.pauses import HostPace, Multiples, Pauses, ServerPace, retry_pause
@@ -109,7 +109,11 @@ class Ready:
         if self._turn(host, now) > now + self._horizon:
             self._put_off(self._assign_turn(host, now), row, trail, FAR_TURN)
             return
-        host.push(QueuedUrl(row, trail, known, rules))
+        entry = QueuedUrl(row, trail, known, rules)
+        if self.mirrors is not None and is_home(row):
+            host.push_first(entry)
+        else:
+            host.push(entry)
         self._counters.queued += 1
         self._roster.schedule(host)
 
