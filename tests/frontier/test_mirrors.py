@@ -30,10 +30,9 @@ _MOST = 5  # fetches of a mirror
 def judge(web: MirroredWeb, stopped: dict[str, str]) -> None:
     """Each that was stopped is a copy of whom it was said to be, or that one of it."""
     for replica, original in stopped.items():
-        one, other = web.copies.get(replica), web.copies.get(original)
-        copy = one if one is not None and one.original == original else other
-        assert copy is not None, (replica, original)
-        assert copy.kind in DUPLICATES, (replica, original)
+        pairs = [(name, web.copies[name]) for name in (replica, original) if name in web.copies]
+        kinds = [copy.kind for name, copy in pairs if {name, copy.original} == {replica, original}]
+        assert set(kinds) & set(DUPLICATES), (replica, original)
 
 
 def found(web: MirroredWeb, stopped: dict[str, str]) -> float:
