@@ -39,8 +39,8 @@ _ORDER = (SAME_HOME, "Dups60", SAME_HOME_AND_1_DOC, "Dups80", "Dups100")  # of c
 
 def run(quick: bool) -> dict[str, Any]:
     """See the module."""
-    size = {"pages": 3_000, "domains": 500} if quick else {"pages": 20_000, "domains": 3_000}
-    spec = WebSpec(seed=1, links_per_page=12, page_bytes=2_000, **size)
+    pages, domains = (3_000, 500) if quick else (20_000, 3_000)
+    spec = WebSpec(seed=1, pages=pages, domains=domains, links_per_page=12, page_bytes=2_000)
     whole = MirroredWeb(spec)
     _crawl(whole, "sydney", stop=False)
     found = _archived(whole)

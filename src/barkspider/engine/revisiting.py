@@ -35,7 +35,8 @@ _HOSTS = """
     QUALIFY row_number() OVER (PARTITION BY host ORDER BY target <> '/', hash(target)) <= {known}
     ORDER BY host, target <> '/', hash(target)
 """
-Item, Answer = TypeVar("Item"), TypeVar("Answer")
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 Fetched = tuple[int, str]  # a status, and what came with it: where it leads, or the digest of a body
 
 
