@@ -9,7 +9,7 @@ with them, and `copying` keeps copies of all of it in a store. `job` is the fold
 `neighbours` how it stands with other processes of the same crawl, `statistics` what people see, `history` the same over time, whose `samples` `sampler` takes, `phases` where CPU goes, `timings` what fetches wait for, `outlook` when it will be over, `watch` what holds the loop, `reach` whom it could not reach, `preflight` what is done before anything starts, `spare` how files come before connections, `blocking` all of it in one call.
 
 Jobs that no crawl runs on: `stored` reads one back, `verify` checks it, `adding` gives it URLs, `recrawl` its old pages to
-fetch again, `dividing` hands on what a part of it holds to parts of another number of processes, `earlier` finds what is stored of these, `domain_aliases` the domains that only lead elsewhere, `duphosts` the hosts that are copies of others, which `revisiting` visits once more, and `replicas` the list of them that a later crawl goes by. `explain` is one
+fetch again, or by `choosing` those that change, `dividing` hands on what a part of it holds to parts of another number of processes, `earlier` finds what is stored of these, `domain_aliases` the domains that only lead elsewhere, `duphosts` the hosts that are copies of others, which `revisiting` visits once more, and `replicas` the list of them that a later crawl goes by. `explain` is one
 fetch in all its steps, `why` what became of a URL.
 """
 

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
+
 from barkspider.core.errors import JobError, UsageError
 from barkspider.core.load import replace
 from barkspider.core.settings import Settings
@@ -22,7 +24,7 @@ from barkspider.engine.checkpoint import Checkpoint
 from barkspider.engine.dividing import Counted, NewPart, completed
 from barkspider.engine.folder import DIVISION, LOCK, archive_folders, part_folders, parts_in, read_division
 from barkspider.engine.job import Job
-from barkspider.engine.recrawl import LAST, read_last
+from barkspider.engine.recrawl import ASKED, LAST, read_asked, read_last
 from barkspider.engine.trust import write_settings
 from barkspider.frontier.dividing import Dividing
 from barkspider.frontier.exchange import NAME, batch_name, cookies_of, inbox
@@ -172,8 +174,12 @@ def _under_way(old: Sequence[Path], posts: Sequence[tuple[list[int], list[int]]]
 
 
 def _hand_on_orders(env: Env, old: Sequence[Path], new: Sequence[Path]) -> None:
-    """From before when pages were asked for again: the latest that any part knows of, to all."""
+    """From before when pages were asked for again: the latest that any part knows of, to all; and the pages on which a budget
+    was spent."""
     latest: dict[str, float] = {}
+    spent = [read_asked(env, folder) for folder in old if ASKED in env.list(folder)]
+    for folder in new if spent else ():
+        env.write_whole(folder / ASKED, np.concatenate(spent).tobytes())
     for folder in old:
         if LAST in env.list(folder):
             for name, before in read_last(env, folder).items():
