@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from typer.testing import CliRunner
 
+from barkspider.cli.app import app
 from tests.cli.program import complaint, run
 from tests.parallel.clusters import DEFAULTS
 
@@ -38,6 +43,22 @@ def test_a_crawl_outlives_a_node_and_its_driver() -> None:
         found
     )
     assert found["fetched_again"] <= found["since_copy"], found
+
+
+def test_a_node_that_is_drained_hands_over_and_a_crawl_is_resized() -> None:
+    """With a store in a bucket."""
+    found = crawled({"pages": 400, "lease": 30.0, "drain": True, "resize": 3, "s3": True})
+    assert found["code"] == 0, found["output"]
+    assert found["happened"] == ["drain", "resize"]
+    assert found["truth"] > 350
+    assert [found[name] for name in ("missing", "twice_or_wrong", "too_soon", "problems")] == [0, 0, 0, []], (
+        found
+    )
+    assert found["fetched_again"] == 0, found
+    assert found["resized"]["before"] == 2
+    assert found["nodes_after"] == 2  # one of them has joined
+    assert "goes on elsewhere" in found["output"]
+    assert "started again" not in found["output"]
 
 
 def address_of_nobody() -> str:
@@ -100,3 +121,24 @@ def test_one_process_is_not_for_a_cluster(
 ) -> None:
     assert run(monkeypatch, *CRAWL[:2], "--ray", "auto", "--job", tmp_path / "job") == 2
     assert "--processes" in complaint(capsys)
+
+
+def test_the_cluster_file_and_the_manifest_of_the_docs_are_what_they_should_be() -> None:
+    """By Ray's own schema; of the manifest, what it names is there."""
+    from ray.autoscaler._private.util import prepare_config, validate_config
+
+    text = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
+    file, manifests = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    validate_config(prepare_config(yaml.safe_load(file)))
+    seeds, job = yaml.safe_load_all(manifests)
+    groups = [
+        job["spec"]["rayClusterSpec"]["headGroupSpec"],
+        *job["spec"]["rayClusterSpec"]["workerGroupSpecs"],
+    ]
+    volumes = [{each["name"] for each in group["template"]["spec"]["volumes"]} for group in groups]
+    for group, there in zip(groups, volumes, strict=True):
+        for container in group["template"]["spec"]["containers"]:
+            assert {each["name"] for each in container["volumeMounts"]} == there
+    assert seeds["metadata"]["name"] in volumes[0]
+    words = [*shlex.split(job["spec"]["entrypoint"])[1:], "--help"]
+    assert CliRunner().invoke(app, words).exit_code == 0

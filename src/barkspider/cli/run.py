@@ -31,7 +31,7 @@ from barkspider.storage.env import Env
 from barkspider.storage.store.remote import check_store
 
 if TYPE_CHECKING:
-    from barkspider.parallel.cluster.driver import ClusterCrawl
+    from barkspider.parallel.cluster.client import ClusterCrawl
     from barkspider.parallel.supervisor import Supervisor
 
 AnyCrawl: TypeAlias = "Crawl | Supervisor | ClusterCrawl"

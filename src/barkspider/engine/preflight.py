@@ -14,8 +14,8 @@ from barkspider.engine.replicas import read_replicas
 from barkspider.engine.spare import SPARE
 from barkspider.fetch import Fetcher
 from barkspider.fetch.cookies_file import read_cookies
-from barkspider.frontier.budget.budgets import Budgets
 from barkspider.frontier.ownership import load_function
+from barkspider.model.budgets import Budgets
 from barkspider.page import Classifier
 from barkspider.url import Domains, Normaliser, ScopeRules, is_address, split
 

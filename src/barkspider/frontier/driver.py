@@ -36,7 +36,6 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.budget.budgets import Distribution
 from barkspider.frontier.decisions import RECOVERING
 from barkspider.frontier.exchange import Exchange
 from barkspider.frontier.gate import Gate
@@ -44,6 +43,7 @@ from barkspider.frontier.looking import about_host
 from barkspider.frontier.memory import Memory
 from barkspider.frontier.mirrors import MIRROR, Mirrors, Stopped
 from barkspider.frontier.source import Found, Source
+from barkspider.model.budgets import Distribution
 from barkspider.storage.keyset import RecentKeys
 
 # Pages whose content is remembered, to find others of their site with the same: 10 to 50 MB. A site that shows the same
@@ -77,8 +77,10 @@ class Driver:
         self._contents = RecentKeys(_CONTENTS)  # what sites have shown, if duplicates are limited
         self._given: dict[int, float] = {}  # pages being fetched and since when, if pages are limited
         self._held = self._paused = False
-        self._strays = None if exchange is None else exchange.strays
-        self._assigning = None if exchange is None else exchange.assigning
+        self._sorting = None if exchange is None else exchange.sorting
+        self._census = None if self._sorting is None else self._sorting.census
+        self._strays = None if self._sorting is None else self._sorting.strays
+        self._assigning = None if self._sorting is None else self._sorting.assigning
         self._astray, self._discovered = (
             1,
             -1,
@@ -260,9 +262,7 @@ class Driver:
 
     def structures(self) -> Sequence[Structure]:
         """Its own, that of Q_W, and those of its source."""
-        others: tuple[Structure | None, ...] = (self._strays,)
-        if self.exchange is not None:
-            others = (self.exchange, self.exchange.census, self._strays, self._assigning)
+        others = (self.exchange, self._census, self._strays, self._assigning)
         there = (each for each in others if each is not None)
         return [self, self._gate.delays, *self._source.structures, *there]
 
@@ -317,8 +317,8 @@ class Driver:
     # ── outcomes ───────────────────────────────────────────────────────────────────────────────
 
     def _hand_over(self, found: list[Found]) -> None:
-        if found and self.exchange is not None:
-            found = self.exchange.split(found, self._gate.now)
+        if found and self._sorting is not None:
+            found = self._sorting.split(found, self._gate.now)
             if self._assigning is not None:
                 found = [self._put_again(each) for each in found]
         if found and self._gate.later is not None:
@@ -340,15 +340,16 @@ class Driver:
             self._source.learn_ranks(Distribution(outcome.degrees, outcome.counts))
             return []
         assert self.exchange is not None
+        assert self._sorting is not None
         if isinstance(outcome, Received):
             found = self.exchange.receive(outcome)
             for each in found:
                 self._hear(outcome.sender, each.news, now)
             return found
         if isinstance(outcome, HostResolved):
-            return self.exchange.assign(outcome)
+            return self._sorting.assign(outcome)
         if isinstance(outcome, Scored):
-            return self.exchange.spread(outcome.asked, now)
+            return self._sorting.spread(outcome.asked, now)
         self.exchange.seal(outcome, self.counters.pages)
         return []
 
@@ -380,8 +381,8 @@ class Driver:
 
     def _seeds(self, batch: UrlBatch) -> list[Found]:
         """URLs that the user gave, to every process; those to be fetched again pass by what was seen."""
-        if self.exchange is not None:
-            batch = self.exchange.own(batch)
+        if self._sorting is not None:
+            batch = self._sorting.own(batch)
         found = Found(None, batch)
         return [found if self._assigning is not None else self._put_again(found)]
 
@@ -411,8 +412,8 @@ class Driver:
         self._end(outcome, now, again)
         if outcome.failure or (outcome.status >= 300 and outcome.status != 304):
             return []  # it failed, or redirects out of scope or nowhere
-        if self.exchange is not None and self.exchange.census is not None and not row.flags & Flag.AGAIN:
-            self.exchange.census.fetched.add_one(row.key)
+        if self._census is not None and not row.flags & Flag.AGAIN:
+            self._census.fetched.add_one(row.key)
         links = NO_URLS if outcome.links is None else outcome.links
         return [self._followed(row, links, outcome.digest)]
 

@@ -13,8 +13,8 @@ from barkspider.engine.folder import DIVISION, earlier_folders, is_generation, p
 from barkspider.engine.history import NAME as HISTORY
 from barkspider.engine.job import Job
 from barkspider.engine.recrawl import ASKED, LAST
+from barkspider.frontier.batches import MAIL, NAME
 from barkspider.frontier.census import NAME as CENSUS
-from barkspider.frontier.exchange import MAIL, NAME
 from barkspider.parallel.post import TURNS
 from barkspider.storage.store.manifest import MANIFEST, read_manifest, reduce_manifest
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from barkspider.core.errors import UsageError
 from barkspider.lab.synthweb import hazards, model, robots, sites
+from barkspider.lab.synthweb.answer import NOT_FOUND, Answer, Manner, Request, redirect
 from barkspider.lab.synthweb.changes import Changes
-from barkspider.lab.synthweb.exchange import NOT_FOUND, Answer, Manner, Request, redirect
 from barkspider.lab.synthweb.hazards import Ground, Hazard, server_address
 from barkspider.lab.synthweb.model import FOR_EDITION, FOR_HAZARD, FOR_SERVER, Bytes, Int64s, draw, unit
 from barkspider.lab.synthweb.names import domain_number, label_number, split_host
