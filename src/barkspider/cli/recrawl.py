@@ -24,6 +24,25 @@ if TYPE_CHECKING:
 _ROUNDS, _SHORTEST = 24, 60.0  # in each period of --watch; seconds of a round at least
 
 
+Budgeted = Annotated[
+    int | None,
+    typer.Option(
+        min=1, metavar="N", help="Fetch so many pages, those that are most overdue by how often they change."
+    ),
+]
+Every = Annotated[
+    str, typer.Option(metavar="TIME", help="With --budget: the time in which so many pages are fetched.")
+]
+Policy = Annotated[
+    str,
+    typer.Option(
+        help="How often pages are fetched that change: all alike (uniform), as often as they change (proportional), or so that "
+        "copies are as fresh as can be (optimal)."
+    ),
+]
+Watching = Annotated[bool, typer.Option("--watch", help="With --budget: go on, at that rate, until Ctrl-C.")]
+
+
 def recrawl(
     job: Annotated[Path, typer.Argument(help="The folder of a crawl that is not running.")],
     older_than: Annotated[
@@ -36,27 +55,10 @@ def recrawl(
     gone: Annotated[
         bool, typer.Option("--gone", help="Only URLs that answered 404 or 410 last, however often.")
     ] = False,
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Fetch so many pages, those that are most overdue by how often they change.",
-        ),
-    ] = None,
-    every: Annotated[
-        str, typer.Option(metavar="TIME", help="With --budget: the time in which so many pages are fetched.")
-    ] = "1d",
-    policy: Annotated[
-        str,
-        typer.Option(
-            help="How often pages are fetched that change: all alike (uniform), as often as they change (proportional), or so that "
-            "copies are as fresh as can be (optimal)."
-        ),
-    ] = "optimal",
-    watch: Annotated[
-        bool, typer.Option("--watch", help="With --budget: go on, at that rate, until Ctrl-C.")
-    ] = False,
+    budget: Budgeted = None,
+    every: Every = "1d",
+    policy: Policy = "optimal",
+    watch: Watching = False,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="A.B=C", help="One setting to change; may be repeated."),
