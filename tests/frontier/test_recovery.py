@@ -19,7 +19,15 @@ from typing import Any
 import pytest
 
 from barkspider.core.batch import UrlBatch
-from barkspider.core.events import FetchPage, HostResolved, Outcome, PageFetched, RobotsFetched, Seeds
+from barkspider.core.events import (
+    DomainProbed,
+    FetchPage,
+    HostResolved,
+    Outcome,
+    PageFetched,
+    RobotsFetched,
+    Seeds,
+)
 from barkspider.core.load import load_settings
 from barkspider.core.records import Flag
 from barkspider.core.settings import Settings
@@ -75,7 +83,8 @@ class Run:
             kept = [
                 outcome
                 for outcome in outcomes
-                if not isinstance(outcome, HostResolved) and (isinstance(outcome, Seeds) or not outcome.stale)
+                if not isinstance(outcome, HostResolved)
+                and (isinstance(outcome, Seeds | DomainProbed) or not outcome.stale)
             ]
             if kept:
                 journal.append((now, kept))

@@ -12,6 +12,7 @@ from itertools import count
 
 from barkspider.core.batch import UrlBatch
 from barkspider.core.events import (
+    DomainProbed,
     FetchPage,
     FetchRobots,
     Frontier,
@@ -19,6 +20,7 @@ from barkspider.core.events import (
     Instruction,
     Outcome,
     PageFetched,
+    ProbeDomain,
     Redirect,
     ResolveHost,
     Rest,
@@ -81,6 +83,8 @@ class VirtualWeb:
     requests: list[tuple[float, str, str, str]] = field(default_factory=list)  # time, host, address, URL
     stale: set[str] = field(default_factory=set)  # URLs whose first request finds a dead connection
     slow: Mapping[str, float] = field(default_factory=dict)  # latency by URL
+    wildcards: Mapping[str, Sequence[str]] = field(default_factory=dict)  # addresses of any name, by domain
+    probed: list[str] = field(default_factory=list)
 
     def run(
         self,
@@ -120,6 +124,9 @@ class VirtualWeb:
 
     def answer(self, now: float, instruction: Instruction) -> Outcome:
         assert not isinstance(instruction, Seal | Rest | Score), "it is for other processes"
+        if isinstance(instruction, ProbeDomain):
+            self.probed.append(instruction.domain)
+            return DomainProbed(instruction, tuple(self.wildcards.get(instruction.domain, ())))
         if isinstance(instruction, ResolveHost):
             address = self.servers.get(
                 instruction.host, f"127.9.{instruction.host_key % 256}.{instruction.host_key % 251}"

@@ -97,6 +97,8 @@ class Dividing:
             for key, count in gate.shares.counters()[name].items():
                 counts[key] = max(counts[key], count) if self._is_for_all(name) else counts[key] + count
         for new, _ in self._heirs:
+            if gate.ready.wildcards is not None and new.ready.wildcards is not None:
+                new.ready.wildcards.load(gate.ready.wildcards.save())
             if gate.mirrors is not None and new.mirrors is not None:
                 new.mirrors.adopt(gate.mirrors)
         for host in gate.ready.hosts():

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 
 from barkspider.core.events import (
     Denied,
+    DomainProbed,
     FetchPage,
     FetchRobots,
     HostResolved,
@@ -36,6 +37,7 @@ from barkspider.frontier.politeness.hosts import Asked, Host, QueuedUrl, Server,
 from barkspider.frontier.politeness.pauses import HostPace, Multiples, Pauses, ServerPace, retry_pause
 from barkspider.frontier.politeness.roster import Roster
 from barkspider.frontier.politeness.slots import Slots, next_cost
+from barkspider.frontier.politeness.wildcards import PROBING, Wildcards
 from barkspider.frontier.robots.origins import Learned, Origins
 from barkspider.frontier.robots.rules import is_unreachable
 
@@ -43,6 +45,7 @@ _HORIZON = 30.0  # seconds; more where a single pause is longer
 _SHORTEST_TURN = 0.01  # seconds that a request takes at least: for guessing when a turn comes
 _PAGES_AN_ERRAND = 16  # requests to a host with pages for each one that another domain sent us for
 _LOOKED_AT = 64  # domains in line for a slot that are looked at in a step: some ten microseconds
+_PROBED = 0.5  # seconds until a host is looked up once more whose top-level domain is being probed
 _LOOK_AGAIN = 0.1  # seconds until they are if nothing else happens: what may be used changes with time
 
 
@@ -71,6 +74,8 @@ class Ready:
         self._origins = Origins(settings, self._roster)
         self.excluded: set[int] = set()  # keys of domains that are left alone, which others fill
         self.mirrors: Mirrors | None = None  # of whom, if they are looked for
+        most = settings.limits.wildcard_hosts
+        self.wildcards = Wildcards(settings.seed, most) if most else None
         self._look_at = math.inf  # when those in line for a slot are looked at again
         # Whether other processes ask the same servers, and the pauses that they have not been told of.
         self._shares_servers, self._rests = settings.parallel.processes > 1, list[Rest]()
@@ -219,7 +224,7 @@ class Ready:
         self._lookups.given_out()
         self._look_at = now + _LOOK_AGAIN if roster.last_in_line() >= 0 else math.inf
         roster.forget(now)
-        return taken
+        return taken if self.wildcards is None else [*taken, *self.wildcards.probes()]
 
     def _serve_due(self, now: float, room: int, taken: list[Instruction]) -> None:
         """Those who have lined up, and whose servers are free now."""
@@ -247,10 +252,14 @@ class Ready:
     def _ask(self, host: Host, number: int, now: float, taken: list[Instruction]) -> None:
         """Let a host whose turn it is at its server have a slot, if there is anything to ask it."""
         # A robots.txt that came from elsewhere may have made its pause longer since it was due.
+        if self.wildcards is not None:
+            host.wait_until(self.wildcards.free_at(host.key))
         instruction = self._next(host, now) if host.next_time <= now else None
         if instruction is None:
             self._roster.pass_over(host)
             return
+        if self.wildcards is not None:
+            self.wildcards.keep_free(host.key, now + self._pauses.host_delay(host))
         self._roster.begin(host)
         self._slots.begin(host.key, number, now, host.pld, instruction.address)
         taken.append(instruction)
@@ -275,6 +284,9 @@ class Ready:
         while (entry := host.first) is not None:
             if host.pld in self.excluded:
                 self._decisions.refuse(self._take_out(host, entry), BLOCKED)
+                continue
+            if self.wildcards is not None and (rule := self.wildcards.refusal(host.key)):
+                self._decisions.refuse(self._take_out(host, entry), rule)
                 continue
             if self.mirrors is not None and (verdict := self.mirrors.verdict(entry.row, now)):
                 row = self._take_out(host, entry)
@@ -325,6 +337,8 @@ class Ready:
             host.lookups, host.error = 0, ""
             host.address_until = now + outcome.ttl
             self._roster.move(host, outcome.addresses[0])
+            if self.wildcards is not None:
+                self._judge_name(self.wildcards, host, outcome, now)
             self._shed(host, now)
         elif outcome.error == "dns_failure" and host.lookups < self._politeness.retries:
             host.wait_until(now + retry_pause(self._politeness, host.lookups))
@@ -336,6 +350,23 @@ class Ready:
                 self._decisions.fail(self._take_out(host, host.first), outcome.error)
             self._origins.unanswerable(host, now)
         self._roster.schedule(host)
+
+    def _judge_name(self, wildcards: Wildcards, host: Host, outcome: HostResolved, now: float) -> None:
+        """Refuse what is queued for a host whose name costs nothing, if there are too many; or look it up again when it is known
+        whether it does."""
+        rule = wildcards.located(host.key, host.pld, outcome.asked.host, outcome.addresses[0])
+        if rule == PROBING:
+            host.address_until = now
+            host.wait_until(now + _PROBED)
+        elif rule:
+            while host.first is not None:
+                self._decisions.refuse(self._take_out(host, host.first), rule)
+            self._origins.unanswerable(host, now)
+
+    def probed(self, outcome: DomainProbed) -> None:
+        """It is known whether a domain has an answer for any name."""
+        if self.wildcards is not None:
+            self.wildcards.probed(outcome)
 
     def robots(self, outcome: RobotsFetched, now: float) -> None:
         """A robots.txt arrived, sent us elsewhere, or failed."""
@@ -370,6 +401,8 @@ class Ready:
         host = self.host(outcome.asked.row.host_key)
         self._pauses.answered(host, ServerPace(), outcome, outcome.temporary, time)
         self._counters.ahead += 1
+        if self.wildcards is not None:
+            self.wildcards.visited(host.key, outcome.asked.row.pld_key, outcome.asked.address)
         self._count(outcome, time)
 
     def _count(self, outcome: PageFetched, now: float) -> None:
@@ -407,6 +440,8 @@ class Ready:
         host.answers += outcome.status > 0
         self._pauses.follow_budget(host, host.server, host.domain)
         self._pauses.answered(host, host.server, outcome, trouble, now)
+        if self.wildcards is not None:
+            self.wildcards.keep_free(host.key, host.next_time)
         if trouble and not outcome.status:
             host.address_until = -math.inf  # nobody is there: the name may have another address
         if self._shares_servers:
