@@ -278,10 +278,14 @@ class Driver:
         saved, granted = self._source.save(), self.granted
         mirrors = {} if self._mirrors is None else self._mirrors.save()
         wildcards = {} if self._ready.wildcards is None else self._ready.wildcards.save()
+        by_address = dict(self._ready.by_address)
 
         def whole() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
             head, arrays = saved()
-            return {**head, "granted": granted, "wildcards": wildcards}, {**arrays, **mirrors}
+            return {**head, "granted": granted, "wildcards": wildcards, "by address": by_address}, {
+                **arrays,
+                **mirrors,
+            }
 
         return self._memory.prepare(self._gate, whole)
 
@@ -296,6 +300,7 @@ class Driver:
         self._source.load(remembered.head, remembered.arrays)
         if self._mirrors is not None:
             self._mirrors.load(remembered.arrays, self._gate.now)
+        self._ready.by_address.update(remembered.head.get("by address", {}))
         if self._ready.wildcards is not None:
             self._ready.wildcards.load(remembered.head.get("wildcards", {}))
         if self.exchange is not None:

@@ -13,6 +13,7 @@ near. So n URLs here are work for n/30 requests a second, and no host or server 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from barkspider.core.events import (
@@ -30,7 +31,7 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.decisions import BLOCKED, FAR_TURN, RETRY, ROBOTS_UNKNOWN, Decisions
+from barkspider.frontier.decisions import ADDRESS_LIMIT, BLOCKED, FAR_TURN, RETRY, ROBOTS_UNKNOWN, Decisions
 from barkspider.frontier.mirrors import MIRROR, Mirrors, is_home
 from barkspider.frontier.ownership import shares_hosts
 from barkspider.frontier.politeness.hosts import Asked, Host, QueuedUrl, Server, State
@@ -74,6 +75,8 @@ class Ready:
         self._origins = Origins(settings, self._roster)
         self.excluded: set[int] = set()  # keys of domains that are left alone, which others fill
         self.mirrors: Mirrors | None = None  # of whom, if they are looked for
+        self.by_address = Counter[str]()  # URLs that were taken from each server, where there is a limit
+        self._most_by_address = settings.limits.address_urls
         most = settings.limits.wildcard_hosts
         self.wildcards = Wildcards(settings.seed, most) if most else None
         self._look_at = math.inf  # when those in line for a slot are looked at again
@@ -285,6 +288,9 @@ class Ready:
             if host.pld in self.excluded:
                 self._decisions.refuse(self._take_out(host, entry), BLOCKED)
                 continue
+            if 0 < self._most_by_address <= self.by_address[address]:
+                self._decisions.refuse(self._take_out(host, entry), ADDRESS_LIMIT)
+                continue
             if self.wildcards is not None and (rule := self.wildcards.refusal(host.key)):
                 self._decisions.refuse(self._take_out(host, entry), rule)
                 continue
@@ -407,6 +413,8 @@ class Ready:
 
     def _count(self, outcome: PageFetched, now: float) -> None:
         row = outcome.asked.row
+        if self._most_by_address and not row.tries:
+            self.by_address[outcome.asked.address] += 1
         if not outcome.failure:
             if 200 <= outcome.status < 300 or outcome.status == 304:
                 self._counters.pages += 1
