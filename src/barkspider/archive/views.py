@@ -78,6 +78,9 @@ _MADE_FROM = {
     "pages": ("stored_pages", "duplicates"),
     "domains": ("stored_pages", "links"),
     "parallel": ("stored_pages", "errors", "links", "batches"),
+    "mirrors": ("decisions",),
+    "servers": ("stored_pages",),
+    "networks": ("stored_pages",),
 }
 _ALL = frozenset((*_VIEWS.values(), *_MADE_FROM))
 _LISTINGS = (
@@ -88,12 +91,6 @@ _LISTINGS = (
     "pg_",
     "pragma_",
 )  # which tell of all that is there
-
-# Hosts that were stopped, once each: a crash may have had one of them told twice.
-_MIRRORS = """
-    SELECT min(time) AS time, regexp_extract(url, '^https?://([^/]+)/', 1) AS replica, substr(rule, 11) AS original
-    FROM decisions WHERE decision = 'stopped' AND starts_with(rule, 'mirror of ') GROUP BY 2, 3
-"""
 
 # Hosts that were stopped, once each: a crash may have had one of them told twice.
 _MIRRORS = """
