@@ -39,8 +39,8 @@ DEFAULTS: dict[str, Any] = {
     "crash": False,  # kill the process of a part
     "kill": False,  # a node with -9, in the middle, and add another
     "freeze": False,  # stop a node for longer than its lease, and let it go on
+    "resize": 0,  # let it end after 100 pages, and go on with so many parts and a node more
     "drain": False,  # tell Ray that a node is about to go, and add another
-    "resize": 0,  # stop the crawl, and go on with so many parts
     "s3": False,  # with a store in a bucket, not in a folder
     "abandon": False,  # kill the driver, pause the crawl, and come back
     "stop": False,  # stop the crawl, and go on
@@ -123,20 +123,25 @@ class Watched:
         for happening in (
             self._abandon,
             self._stop,
+            self._resize,
             self._crash,
             self._drain,
             self._kill,
             self._freeze,
-            self._resize,
         ):
             if self.order[happening.__name__.strip("_")]:
-                self.wait(lambda: self._copied() >= 2 * (1 + len(self.told["happened"])) or self._has_ended())
+                self.wait(lambda: self._copied() >= 2 * self._begun() or self._has_ended())
                 happening()
                 self.told["happened"].append(happening.__name__.strip("_"))
         assert self._driver is not None
         self.wait(self._has_ended)
         self._output.seek(0)
         self.told |= {"code": self._driver.returncode, "output": self._output.read().decode()[-6000:]}
+
+    def _begun(self) -> int:
+        """How often things have happened since these parts are there."""
+        happened = self.told["happened"]
+        return len(happened) - happened.index("resize") if "resize" in happened else 1 + len(happened)
 
     def _has_ended(self) -> bool:
         return self._driver is not None and self._driver.poll() is not None
@@ -181,10 +186,12 @@ class Watched:
             "memory=128MB",
         ]
         chosen += ["checkpoint=1s", "parallel.interval=200ms", "fetch.timeout=2s", "limits.grace=1s"]
+        chosen += ["limits.pages=100"] if self.order["resize"] else []
         return [*chosen, f"parallel.lease={self.order['lease']:g}s"]
 
     def _parts(self) -> list[Path]:
-        return sorted([*self.job.glob("at-*/*/part-*"), *self.job.glob("at-*/*/generation-*/part-*")])
+        """Those of the last generation that there is."""
+        return sorted(self.job.glob("at-*/*/generation-*/part-*")) or sorted(self.job.glob("at-*/*/part-*"))
 
     def _copied(self) -> int:
         """The fewest checkpoints that any part has made: each is copied before it is logged."""
@@ -197,7 +204,7 @@ class Watched:
     def _victim(self) -> tuple[Any, list[int]]:
         """A node other than the head that has parts."""
         for node, processes in self._processes().items():
-            if node is not self.cluster.head_node and list(self.job.glob(f"at-{node.node_id[:12]}/*/part-*")):
+            if node is not self.cluster.head_node and any(self._is_at(part, node) for part in self._parts()):
                 return node, processes
         raise AssertionError("no node but the head has parts")
 
@@ -238,21 +245,20 @@ class Watched:
         from ray.core.generated.autoscaler_pb2 import DRAIN_NODE_REASON_PREEMPTION
 
         node, _ = self._victim()
+        moving = {part.parts[-1] for part in self._parts() if self._is_at(part, node)}
         # As `ray drain-node` does it, and `ray start --block` when it gets SIGTERM.
         accepted, why = GcsClient(address=self.cluster.address).drain_node(
             node.node_id, DRAIN_NODE_REASON_PREEMPTION, "a spot notice", 0
         )
         assert accepted, why
-        self._ask("pause")  # so that the crawl is not over before anything else happens to it
-        self.wait(lambda: node.node_id not in self._nodes())
+        self.wait(lambda: moving <= {part.parts[-1] for part in self._parts() if not self._is_at(part, node)})
         for process in process_tree(node):
             _signal(process, signal.SIGKILL)
         self.cluster.remove_node(node, allow_graceful=False)
         self._forget(node)
 
-    def _nodes(self) -> set[str]:
-        """Where the parts are."""
-        return {each["node"] for each in self._ask("status")["where"].values()}
+    def _is_at(self, part: Path, node: Any) -> bool:
+        return f"at-{node.node_id[:12]}" in part.parts
 
     def _forget(self, node: Any) -> None:
         """A node has gone, with its disk; another comes."""
@@ -260,14 +266,17 @@ class Watched:
         self.cluster.add_node(wait=False, **_NODE)
 
     def _resize(self) -> None:
-        self._stop_it()
+        """The crawl ends at its first limit of pages; a node has joined when it goes on."""
+        self.wait(self._has_ended)
+        self.cluster.add_node(**_NODE)
         words = ["resize", str(self.job), "--processes", str(self.order["resize"]), "--json"]
         command = [sys.executable, "-m", "barkspider.cli", *words, "--ray", self.cluster.address]
         done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == 0, done.stderr
         self.told["resized"] = json.loads(done.stdout)
-        self._start("resume", str(self.job))
-        self.wait(lambda: len(self._parts()) >= self.order["resize"] or self._has_ended())
+        self._start("resume", str(self.job), "--pages", "0")
+        self.order = {**self.order, "processes": self.order["resize"]}
+        self.wait(lambda: len(self._parts()) == self.order["processes"])
         self.told["nodes_after"] = len({part.parents[2] for part in self._parts()})
 
     def _stop_it(self) -> None:
@@ -334,6 +343,7 @@ def compare(order: dict[str, Any], served: RunningWeb, crawl: Watched) -> dict[s
         "twice_or_wrong": (pages - truth).total(),
         "too_soon": too_soon,
         "fetched_again": sum(count - 1 for count in requests.values()),
+        "pages_again": sum(count - 1 for url, count in requests.items() if not url.endswith("/robots.txt")),
         "problems": problems[:5],
     }
 

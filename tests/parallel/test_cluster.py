@@ -8,6 +8,9 @@ import shlex
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -45,16 +48,16 @@ def test_a_crawl_outlives_a_node_and_its_driver() -> None:
     assert found["fetched_again"] <= found["since_copy"], found
 
 
-def test_a_node_that_is_drained_hands_over_and_a_crawl_is_resized() -> None:
-    """With a store in a bucket."""
-    found = crawled({"pages": 400, "lease": 30.0, "drain": True, "resize": 3, "s3": True})
+def test_a_crawl_is_resized_and_a_node_that_is_drained_hands_over() -> None:
+    """With a store in a bucket; nobody's lease has to run out."""
+    found = crawled({"pages": 400, "nodes": 1, "lease": 60.0, "resize": 3, "drain": True, "s3": True})
     assert found["code"] == 0, found["output"]
-    assert found["happened"] == ["drain", "resize"]
+    assert found["happened"] == ["resize", "drain"]
     assert found["truth"] > 350
     assert [found[name] for name in ("missing", "twice_or_wrong", "too_soon", "problems")] == [0, 0, 0, []], (
         found
     )
-    assert found["fetched_again"] == 0, found
+    assert found["pages_again"] == 0, found
     assert found["resized"]["before"] == 2
     assert found["nodes_after"] == 2  # one of them has joined
     assert "goes on elsewhere" in found["output"]
@@ -65,6 +68,24 @@ def address_of_nobody() -> str:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@contextmanager
+def stranger() -> Iterator[str]:
+    """The address of somebody who answers, but not as Ray does."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            while True:
+                try:
+                    with listener.accept()[0] as there:
+                        there.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                except OSError:
+                    return
+
+        threading.Thread(target=answer, daemon=True).start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
 
 
 CRAWL = ("crawl", "http://127.0.0.1/", "--processes", "2", "--set", "network.allow=127.0.0.0/8", "--ray")
@@ -94,6 +115,14 @@ def test_a_cluster_that_is_not_there_is_a_line(
         assert run(monkeypatch, *command) == 2
         assert message in complaint(capsys)
     assert not job.exists()
+
+
+def test_whoever_is_no_cluster_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with stranger() as address:
+        assert run(monkeypatch, *CRAWL, address, "--job", tmp_path / "job") == 2
+    assert "no part of a Ray cluster" in complaint(capsys)
 
 
 def test_without_ray_there_is_a_line(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from barkspider.cli.progress import working
 from barkspider.cli.terminal import output, printable, say_json, screen, styled
 from barkspider.core.errors import UsageError
 
@@ -43,7 +44,7 @@ def query(
     from barkspider.engine import open_job
     from barkspider.engine.borrowing import at_hand
 
-    with at_hand(job) as folder:
+    with at_hand(job) as folder, working("asking the tables"):
         answer = open_job(folder).query(sql)
     if json_:
         say_json([{name: _plain(value) for name, value in row.items()} for row in answer.to_pylist()])

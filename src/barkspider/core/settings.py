@@ -1,8 +1,8 @@
 """All settings of a crawl: small frozen values, each with its unit, default and reason.
 
 `Settings` is what every part of a crawl receives; `barkspider.core.load` makes one from presets, TOML
-files and `--set` options and writes one back. Those of the network are declared in `fetch_settings`. docs/settings.md
-lists them all.
+files and `--set` options and writes one back. Those of the network are declared in `fetch_settings`, those of several
+processes and of the store in `parallel_settings`. docs/settings.md lists them all.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from barkspider.core.declared import duration, setting, size
 from barkspider.core.fetch_settings import Agent, Cookies, Dns, Fetch, Network
+from barkspider.core.parallel_settings import Parallel, Store
 
 __all__ = [
     "Agent",
@@ -337,66 +338,6 @@ class Archive:
     keep_local: bool = setting(
         True,
         "Keep complete WARC files on this machine's disk when the store has them; without a store they stay",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Parallel:
-    """Several processes that divide a crawl among them (Parallel Crawlers, sections 2 and 3)."""
-
-    processes: int = setting(1, "Processes that divide the crawl", low=1, high=4096)
-    part: int = setting(0, "Which of them this is: set by `crawl --processes`", low=0, high=4095)
-    here: tuple[int, ...] = setting(
-        (),
-        "Those that run on this machine, such as 0,1; none means all. `exchange` carries what others send",
-        low=0,
-    )
-    partition: str = setting(
-        "domain",
-        "What a process has as a whole: a pay-level domain (domain), a host (site), nothing (url), the sites of a top-level "
-        "domain (hierarchical, with weights), the hosts of a server (address), or what your own package.module:function says",
-        harmless=("domain", "site", "url", "hierarchical", "address"),
-    )
-    weights: str = setting(
-        "",
-        "With hierarchical, how many pages top-level domains have: a file of lines such as `de 300`, and `* 9` for all others, "
-        "or the folder of an earlier crawl; read when the job is made",
-    )
-    mode: str = setting(
-        "exchange",
-        "What becomes of links to pages of another process: they are sent to it (exchange), dropped (firewall), held back until "
-        "own pages run out (cross-over), or followed as if they were its own (independent)",
-        choices=("exchange", "firewall", "cross-over", "independent"),
-    )
-    replicate: str = setting(
-        "",
-        "URLs that all processes know from the beginning and never send: a file of URLs, or JOB:10000 for those to which most "
-        "pages of an earlier crawl link; read when the job is made",
-    )
-    batch: int = setting(1_000, "Pages after which a process sends what it found for others", low=1)
-    interval: float = duration("10s", "Longest time that this waits to be sent", low=0.01)
-    outbox: int = size(
-        "1GB",
-        "Disk space for what others have not taken in yet; beyond it nothing is fetched until they have",
-    )
-    lease: float = duration(
-        "30s",
-        "On a cluster: a part that has had no word of the overseer for so long stops, and another takes its place",
-        low=1.0,
-    )
-    watchdog: float = duration(
-        "5m", "A process that has work and does nothing for so long is started anew", low=1.0
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Store:
-    """Where copies of a crawl are kept, so that it outlives its machine."""
-
-    url: str = setting(
-        "",
-        "A folder, or any URL that fsspec knows, such as s3://bucket/crawl: every checkpoint is copied there",
-        harmless=("",),
     )
 
 

@@ -217,7 +217,8 @@ def events(watcher: Watcher) -> Markup:
         details = ", ".join(
             f"{name} {value}" for name, value in others.items() if not isinstance(value, dict | list)
         )
-        part = [event.get("part", "the whole")] if watcher.is_divided else []
+        name = Cell(Markup(f"<code>{text(event.get('part', 'all'))}</code>"))
+        part = [name] if watcher.is_divided else []
         cells.append([when, *part, event.get("event"), _short(details)])
     found = table(["time (UTC)", *(["part"] if watcher.is_divided else []), "event", "details"], cells)
     return join([intro("Events", "The last of the log, the newest first."), found])

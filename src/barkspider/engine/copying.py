@@ -15,8 +15,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from barkspider.archive.committed import committed_files
 from barkspider.archive.reader import OPEN, warc_number
 from barkspider.core.errors import JobError, StorageError
 from barkspider.core.settings import Settings
@@ -30,11 +30,13 @@ from barkspider.engine.folder import (
     parse_division,
     parts_in,
 )
-from barkspider.engine.job import Job
 from barkspider.storage.env import Env
 from barkspider.storage.store.copies import CopiedFile, Copies, FencedError, Index, bring_back, last_copy
 from barkspider.storage.store.manifest import MANIFEST, read_manifest
 from barkspider.storage.store.remote import Remote
+
+if TYPE_CHECKING:
+    from barkspider.engine.job import Job
 
 WHOLE, JOB = "whole", "job"  # names in a store: a job of one process; what a job of parts has beside these
 INCARNATIONS = "incarnations.json"  # in a folder: as whom copies of it were made, and which was brought back
@@ -100,6 +102,9 @@ class Copier:
             for file, length in state.get("files", {}).items():
                 yield file, CopiedFile(folder / file, length)
         archive = folder / "archive"
+        # Here: who only reads does without the kernels of who writes.
+        from barkspider.archive.committed import committed_files
+
         for name, path, size, complete in committed_files(env, archive, states["kept"]):
             file = f"{archive.name}/{name}"
             if size is not None:

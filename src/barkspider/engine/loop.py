@@ -31,6 +31,7 @@ from barkspider.engine.answers import Answers
 from barkspider.engine.checkpointer import Checkpointer
 from barkspider.engine.control import Control
 from barkspider.engine.copying import copying
+from barkspider.engine.every_second import EverySecond
 from barkspider.engine.harvest import Harvest, Reaped
 from barkspider.engine.job import Job
 from barkspider.engine.neighbours import Correspondence, Neighbours
@@ -45,7 +46,6 @@ from barkspider.engine.work import Arrival
 from barkspider.fetch import user_agent
 from barkspider.frontier.ownership import frozen, shares_hosts
 
-_TICK = 1.0  # seconds
 _BESIDE = 2  # threads in which a checkpoint is written, and what is sent to other processes is made safe
 # While more instructions than these are under way, seconds for which others may join the first that has arrived: a harvest
 # costs as much as some pages, and a crawl of small pages takes a tenth less CPU for it.
@@ -95,7 +95,8 @@ class Crawl:
         )
         self._timer: asyncio.TimerHandle | None = None
         self._answers = Answers(self, components, self._checkpointer)
-        self._sampler = Sampler(components, self._checkpointer, self.statistics, lambda: self.others)
+        sampler = Sampler(components, self._checkpointer, self.statistics, lambda: self.others)
+        self._every_second = EverySecond(components, sampler, self._log, self.pause, self._fail)
 
     @classmethod
     def open(cls, job: Job, clock: Clock | None = None, neighbours: Neighbours | None = None) -> Self:
@@ -135,7 +136,7 @@ class Crawl:
         control = Control(self._job.path, self._answers)
         await control.start()
         self._watch.start()
-        self._tick()
+        self._every_second.start()
         if self.others is not None:
             self.others.start()
         loop.set_exception_handler(self._on_exception)
@@ -146,7 +147,7 @@ class Crawl:
         finally:
             if self._timer is not None:
                 self._timer.cancel()
-            self._ticker.cancel()
+            self._every_second.stop()
             self._watch.stop()
             await self._close()
             await control.close()
@@ -338,37 +339,6 @@ class Crawl:
             await asyncio.sleep(0)
         self._news.clear()
 
-    def _tick(self) -> None:
-        """What is to be done every second: rows that waited are written, the disk is looked at, a sample is taken."""
-        try:
-            self._archive.tick(self._clock.monotonic())
-            self._watch_disk(self._sample())
-            self._tell()
-        except Exception as error:
-            self._fail(error)
-        self._ticker = asyncio.get_running_loop().call_later(_TICK, self._tick)
-
-    def _tell(self) -> None:
-        """Write down what a person would want to know of the frontier."""
-        for event, details in self._frontier.notices():
-            self._log(event, **details)
-
-    def _sample(self) -> int:
-        """Take down the present moment; the disk space that is left."""
-        free = self._job.env.free_space(self._job.path)
-        self._sampler.take(free)
-        return free
-
-    def _watch_disk(self, free: int) -> None:
-        """Pause before the disk is full, and go on when there is room again."""
-        least = self._job.settings.limits.free_space
-        if free < least and "disk" not in self._pauses:
-            self._log("disk_full", free=free, wanted=least)
-            self.pause(True, "disk")
-        elif free >= least and "disk" in self._pauses:
-            self._log("disk_has_room", free=free)
-            self.pause(False, "disk")
-
     def _fail(self, error: Exception) -> None:
         """End here, if it is the disk or memory that refused; raise anything else.
 
@@ -427,7 +397,8 @@ class Crawl:
                 await self.others.close()
         except Exception as error:
             self._fail(error)
-        for step in (self._bring_in_rest, self._sample, self._tell, self._checkpointer.commit):
+        last = self._every_second
+        for step in (self._bring_in_rest, last.sample, last.tell, self._checkpointer.commit):
             if self.fault is None:
                 self._finish(step)
         # What it took to crawl goes first: to complete the archive takes as much again.

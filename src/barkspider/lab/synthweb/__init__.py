@@ -16,7 +16,8 @@ How the data moves:
    one of a stored graph.
 
 Where these are: `spec`, `web`, `server`, `process`; requests and answers in `answer`, graphs in `graph`. `names` has the
-vocabulary, `prose` the running text, `robots` the texts of robots.txt, `changes` by which rates pages change; `kernels` says how this package compiles.
+vocabulary, `prose` the running text, `robots` the texts of robots.txt, `changes` by which rates
+pages change; `kernels` says how this package compiles.
 """
 
 from barkspider.lab.synthweb.answer import Answer, Manner, Request

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import secrets
 import socket
 import time
@@ -29,6 +30,8 @@ _ANSWER = 30.0  # seconds for an answer
 _BEGIN = 120.0  # seconds for the overseer to be there
 _SILENT = "{} does not answer; try again in a moment, or look at the cluster with `ray status`"
 _NAMESPACE = "barkspider"
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # RFC 9113, section 3.4
+_FRAME, _SETTINGS = 9, b"\x04"  # bytes of the head of a frame; the type of the first that a server sends
 
 
 class NoCrawlError(BarkspiderError):
@@ -52,7 +55,8 @@ def connect(address: str) -> Any:
                 raise UsageError(
                     f"--ray {address}: write it like 10.0.0.1:6379, ray://10.0.0.1:10001, or auto"
                 )
-            socket.create_connection((host, int(port)), _CONNECT).close()
+            with socket.create_connection((host, int(port)), _CONNECT) as there:
+                _check_answer(there)
         except OSError as error:
             raise UsageError(
                 f"nobody answers at {address} ({error}): start a cluster with `ray start --head`"
@@ -63,6 +67,18 @@ def connect(address: str) -> Any:
         why = " ".join(str(error).split())[:200]
         raise UsageError(f"no cluster at {address} ({why}): start one with `ray start --head`") from error
     return ray
+
+
+def _check_answer(there: socket.socket) -> None:
+    """Raise `OSError` where somebody answers who does not speak Ray's protocol, HTTP/2: Ray itself finds out in minutes."""
+    if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
+        return
+    there.sendall(_PREFACE)
+    head = b""
+    while len(head) < _FRAME and (data := there.recv(_FRAME - len(head))):
+        head += data
+    if head[3:4] != _SETTINGS:
+        raise OSError("it is no part of a Ray cluster")
 
 
 def find(job: Path) -> Any | None:
@@ -205,7 +221,7 @@ class ClusterCrawl:
                 self._told = await answer_of(partial(self._overseer.poll.remote, heard), _ANSWER)
             except GoneError as error:
                 raise BarkspiderError(
-                    f"the crawl is gone from the cluster; `resume` goes on with it ({error})"
+                    f"the crawl, or the node of this machine, is gone from the cluster; `resume` goes on with it ({error})"
                 ) from error
             except SilentError:
                 if not silent:
