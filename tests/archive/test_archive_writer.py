@@ -136,7 +136,7 @@ def test_rows_wait_for_their_notes_to_come_back_and_may_come_from_another_writer
     )
     assert archive.warc_ends() == {"pages": (file, offset + length), "robots": ("", 0)}
     assert archive.prepare()()["tables"] == dict.fromkeys(
-        ("pages", "robots", "errors", "listings", "batches", "decisions", "links"), -1
+        ("pages", "robots", "errors", "listings", "batches", "decisions", "traps", "links"), -1
     )
     written = {name: encode_batch(batch) for name, batch in batches_of(notes).items()}
     other.add({name: decode_batch(data, schema_of(name)) for name, data in written.items()}, links)
@@ -147,6 +147,7 @@ def test_rows_wait_for_their_notes_to_come_back_and_may_come_from_another_writer
         "listings": -1,
         "batches": -1,
         "decisions": -1,
+        "traps": -1,
         "links": 0,
     }
     (page,) = open_table(Env(), tmp_path / "two", "pages").read().to_pylist()

@@ -132,3 +132,33 @@ def test_a_robots_txt_leads_to_no_place_that_is_excluded(location: str, leads: b
     links = LinkMaker(load_settings(overrides=scope), [])
     asked = FetchRobots("http://a.example", "http://a.example/robots.txt", "192.0.2.1", 1, 0)
     assert bool(links.robots_at(location, asked)) is leads
+
+
+@pytest.mark.parametrize(
+    ("external", "expected", "refused"),
+    [
+        (
+            "deep",
+            ["http://www.example.com/a", "http://b.example/", "http://b.example/x", "http://c.example/y"],
+            0,
+        ),
+        ("home", ["http://www.example.com/a", "http://b.example/", "http://c.example/"], 2),
+        (
+            "both",
+            [
+                *("http://www.example.com/a", "http://b.example/", "http://b.example/x"),
+                *("http://c.example/y", "http://c.example/"),
+            ],
+            0,
+        ),
+    ],
+)
+def test_what_is_followed_of_links_to_other_sites(external: str, expected: list[str], refused: int) -> None:
+    settings = load_settings(options=["scope.level=web", f"scope.external={external}", "seed=7"])
+    counted = Counter[str]()
+    maker = LinkMaker(settings, [SEED], refused=counted)
+    page = PAGE._replace(host_key=KeyMaker(7).of("www.example.com"))
+    hrefs = ["/a", "http://b.example/", "http://b.example/x", "http://c.example/y"]
+    (found,) = maker.links(hrefs, page.url.decode(), page)
+    assert [url.decode() for url in found.urls.url.tolist()] == expected
+    assert counted["deep_link"] == refused

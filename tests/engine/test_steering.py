@@ -12,6 +12,7 @@ from barkspider import load_settings, open_job
 from barkspider.engine import Crawl, Job, Statistics, resume
 from barkspider.engine.control import ask
 from barkspider.engine.folder import events
+from barkspider.engine.rules import about_stopped, rule_stopped
 from barkspider.engine.trust import read_settings
 from barkspider.lab.synthweb import RunningWeb, WebSpec, running_web
 from barkspider.storage.env import Env
@@ -110,21 +111,72 @@ def test_a_blocked_domain_is_left_alone(served: RunningWeb, tmp_path: Path) -> N
             "(SELECT url_host_registered_domain FROM pages) GROUP BY ALL ORDER BY count(*) DESC LIMIT 1",
         )
         domain = rows["domain"][0].as_py()
-        assert (await told(path, "block", domain=f"www.{domain}"))["blocked"] == domain
+        ruled = await told(path, "rule", changes=[("block", domain)], why="a test")
+        assert ruled == {"rules": [f"domain:{domain}"], "known": True}
         blocked.append(domain)
-        with pytest.raises(Exception, match="not the name of a domain"):
-            await told(path, "block", domain="a/b")
+        with pytest.raises(Exception, match="no rule of a list"):
+            await told(path, "rule", changes=[("block", "a/b")])
+        assert not (await told(path, "rule", changes=[("unblock", "other.example")]))["known"]
         await told(path, "go_on")
 
     found = steered(served, tmp_path / "job", steer)
     assert found.stopped_by == "done"
     assert found.pages > 50
-    assert found.refused["blocked"] + found.out_of_scope["domain"] > 0
+    assert found.refused["blocked"] > 0
     of_it = open_job(tmp_path / "job").query(
         f"SELECT count(*) AS n FROM pages WHERE url_host_registered_domain = '{blocked[0]}'"
     )
     assert of_it["n"][0].as_py() == 0
-    assert read_settings(Env(), tmp_path / "job").scope.exclude_domains == (blocked[0],)
+    assert about_stopped(tmp_path / "job")["blocked"] == {f"domain:{blocked[0]}": found.refused["blocked"]}
+    # Taken back while nothing runs: what waits comes up again.
+    assert rule_stopped(tmp_path / "job", [("unblock", blocked[0])])
+    assert not rule_stopped(tmp_path / "job", [("unblock", blocked[0])])
+    again = resume(tmp_path / "job")
+    assert (again.refused["blocked"], again.stopped_by) == (0, "done")
+    assert again.pages + again.refused["robots"] == SPEC.pages
+    assert all(url.split("/")[2].endswith(blocked[0]) for url in urls_after(tmp_path / "job", found.pages))
+
+
+def urls_after(path: Path, count: int) -> list[str]:
+    """What was fetched after so many pages."""
+    rows = open_job(path).query("SELECT url FROM pages ORDER BY fetch_time")["url"].to_pylist()
+    return rows[count:]
+
+
+def test_a_list_that_is_watched(served: RunningWeb, tmp_path: Path) -> None:
+    """In force when it changes; one that becomes bad is told once, with its line, and the old one stays."""
+    file = tmp_path / "bad.txt"
+    file.write_text("# nobody yet\n")
+
+    def said(path: Path, event: str) -> list[dict[str, object]]:
+        return [each for each in events(path) if each["event"] == event]
+
+    async def steer(path: Path) -> None:
+        await told(path, "pause")
+        file.write_text("re:^http\n")
+        await until(lambda: len(said(path, "list_read")) == 1)
+        file.write_text("re:^http\n10.0.0.0/99\n")
+        await until(lambda: len(said(path, "list_refused")) == 1)
+        await told(path, "go_on")
+
+    found = steered(served, tmp_path / "job", steer, f"lists.block={file}")
+    assert found.refused["blocked"] > 0
+    (refused,) = said(tmp_path / "job", "list_refused")
+    assert (
+        refused["error"]
+        == f"{file}:2: '10.0.0.0/99' is neither an address nor a network; write it like 192.0.2.0/24"
+    )
+    assert about_stopped(tmp_path / "job")["blocked"] == {str(file): found.refused["blocked"]}
+    # The next run keeps the list that it had.
+    again = resume(tmp_path / "job")
+    assert (again.pages, again.refused["blocked"]) == (found.pages, found.refused["blocked"])
+    file.write_text("")
+    last = resume(tmp_path / "job")
+    assert last.pages + last.refused["robots"] == SPEC.pages
+    with pytest.raises(Exception, match="cannot read"):
+        Job.create(
+            tmp_path / "other", settings_of(served, "lists.allow=/nowhere.txt"), served.web.seeds(1), Env()
+        )
 
 
 def test_a_checkpoint_can_be_asked_for(served: RunningWeb, tmp_path: Path) -> None:

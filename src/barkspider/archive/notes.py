@@ -8,7 +8,7 @@ later version of the table, knows what is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -63,6 +63,12 @@ def error_note(
 def decision_note(time: float, decision: str, rule: str, key: int, url: bytes, until: float | None) -> Note:
     """What was decided about a URL, for the table `decisions`: a `core.events.Decision`."""
     return Note("decisions", (micros(time), decision, rule, key, url.decode(), until and micros(until)))
+
+
+def trap_note(time: float, event: str, trap: Mapping[str, Any]) -> Note:
+    """What became of a trap, for the table `traps`."""
+    told = (trap[name] for name in ("site", "pattern", "reason", "pages", "repeated", "held"))
+    return Note("traps", (micros(time), event, *told))
 
 
 def located(linking: Note, first: int, count: int) -> Note:

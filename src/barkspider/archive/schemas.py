@@ -122,6 +122,18 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("until", _TIME),
         ]
     ),
+    "traps": pa.schema(
+        [
+            ("time", _TIME),
+            ("event", pa.string()),
+            ("site", pa.string()),
+            ("pattern", pa.string()),
+            ("reason", pa.string()),
+            ("pages", pa.uint64()),
+            ("repeated", pa.uint64()),
+            ("held", pa.uint64()),
+        ]
+    ),
     "domains": pa.schema(
         [
             ("domain", pa.string()),

@@ -30,6 +30,7 @@ _VIEWS = {
     "listings": "listings",
     "batches": "batches",
     "decisions": "decisions",
+    "traps": "traps",
     "duplicates": "duplicates",
     "domains": "listed_domains",
 }
@@ -136,7 +137,7 @@ def ask(
     bounds: QueryBounds = _UNBOUNDED,
 ) -> pa.Table:
     """The answer to one SELECT over the views of an archive, or of those of all parts of a job: pages, links, domains,
-    robots, errors, listings, batches, decisions, mirrors, servers, networks, duplicates, parallel; of parts, each row has the number of its `part`.
+    robots, errors, listings, batches, decisions, traps, mirrors, servers, networks, duplicates, parallel; of parts, each row has the number of its `part`.
     `others` are tables that lie elsewhere in the job, made if they are asked for; `parameters` are what each ? stands for.
     `listed_domains` is the table of domains as it was when a crawl ended, which is quicker to ask than `domains`; it is empty
     before that.

@@ -408,7 +408,7 @@ def _decoded_digest(stored: Stored, sha1: bytes | None) -> str | None:
     return base_32(sha1) if sha1 else stored.digest
 
 
-_ROW_TABLES = ("pages", "robots", "errors", "listings", "batches", "decisions")
+_ROW_TABLES = ("pages", "robots", "errors", "listings", "batches", "decisions", "traps")
 UNCHANGED = "unchanged"
 
 

@@ -19,6 +19,7 @@ from barkspider.cli.duphosts import duphosts
 from barkspider.cli.exchange import exchange
 from barkspider.cli.export import export
 from barkspider.cli.fetch import fetch
+from barkspider.cli.limits import limits
 from barkspider.cli.papers import papers
 from barkspider.cli.plan import plan
 from barkspider.cli.query import query
@@ -28,6 +29,7 @@ from barkspider.cli.report import report
 from barkspider.cli.resize import resize
 from barkspider.cli.restore import restore
 from barkspider.cli.resume import resume
+from barkspider.cli.rules import allow, block, pardon, rules, traps, unblock
 from barkspider.cli.show import show
 from barkspider.cli.simulate import simulate_app
 from barkspider.cli.simulate_parallel import parallel
@@ -72,6 +74,12 @@ _GROUPS = {
         status,
         pause,
         stop,
+        block,
+        allow,
+        unblock,
+        rules,
+        traps,
+        pardon,
         dashboard,
     ),
     "What was crawled": (
@@ -79,6 +87,7 @@ _GROUPS = {
         show,
         query,
         report,
+        limits,
         export,
         verify,
         rank,

@@ -8,7 +8,7 @@ it wants to be called again. Each instruction is answered by exactly one outcome
     Seal ─► Sealed                   or, where another process has the turn at the server, Denied
     Score ─► Scored
 
-`Rest` is the one instruction that nothing answers. `Seeds`, `Received`, `Granted` and `Ranked` are events that answer nothing.
+`Rest` is the one instruction that nothing answers. `Seeds`, `Ruled`, `Received`, `Granted` and `Ranked` are events that answer nothing.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ class PageFetched:
     `temporary` says that another try may go better. `digest` is 64 bits of the payload's digest. `stale`
     says that an idle connection had died before it carried the request: nothing can be said of the page,
     it is asked for again at its host's next turn. `seconds` is how long the answer took, 0 when nobody knows.
-    `cookies` are the values of Set-Cookie that count.
+    `cookies` are the values of Set-Cookie that count. `gist` is what a page says, as a number; 0 if nobody asks.
     """
 
     asked: FetchPage
@@ -193,6 +193,7 @@ class PageFetched:
     stale: bool = False
     seconds: float = 0.0
     cookies: tuple[str, ...] = ()
+    gist: int = 0
 
     def with_links(self, links: UrlBatch) -> PageFetched:
         """The same with its links, in a third of the time of `dataclasses.replace`."""
@@ -208,6 +209,7 @@ class PageFetched:
             self.stale,
             self.seconds,
             self.cookies,
+            self.gist,
         )
 
 
@@ -219,6 +221,13 @@ class Denied:
     asked: FetchRobots | FetchPage
     wait: float
     at_host: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ruled:
+    """What people have said about URLs: each change is what to do (block, allow, unblock, pardon) and about what."""
+
+    changes: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +282,7 @@ Outcome = (
     | PageFetched
     | Denied
     | Seeds
+    | Ruled
     | Sealed
     | Received
     | Granted

@@ -122,6 +122,8 @@ _PARTITIONS = ("domain", "site", "url", "hierarchical", "address")
 _CHANGEABLE = (
     "agent",
     "scope",
+    "lists",
+    "traps",
     "politeness",
     "limits",
     "fetch",

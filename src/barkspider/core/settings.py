@@ -61,8 +61,17 @@ class Scope:
         (), "Patterns of path and query as in robots.txt: a prefix, * for any text, $ for the end"
     )
     exclude_paths: tuple[str, ...] = setting((), "As include_paths; exclusion wins")
+    include_regexes: tuple[str, ...] = setting(
+        (), "Regular expressions (RE2), one of which is to be found in a URL"
+    )
+    exclude_regexes: tuple[str, ...] = setting((), "As include_regexes; exclusion wins")
     include_extensions: tuple[str, ...] = setting((), "Such as html or pdf; a path without one is always in")
     exclude_extensions: tuple[str, ...] = setting((), "Such as zip or mp4")
+    external: str = setting(
+        "deep",
+        "What is followed of links to other sites: the link (deep), the home page of its site instead (home), or both",
+        choices=("deep", "home", "both"),
+    )
     duplicate_hosts: str = setting(
         "",
         "A file of lines `replica original`, as `duphosts -o` writes them: links to replicas count as links to their originals. "
@@ -78,6 +87,30 @@ class Scope:
         "Whose sitemaps are read, as robots.txt names them: never, those of hosts of seeds, those of all hosts",
         choices=("never", "seeds", "all"),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """Files of what is left alone, and of what is not; watched while the crawl runs."""
+
+    block: tuple[str, ...] = setting(
+        (),
+        "Files of what is not to be fetched: a domain, host, URL, network or re:PATTERN a line",
+        harmless=((),),
+    )
+    allow: tuple[str, ...] = setting(
+        (),
+        "Files of what may be fetched though a rule blocks it; robots.txt and scope stand above",
+        harmless=((),),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Traps:
+    """Places without end that have nothing to say: they are found by what their pages add, not by limits."""
+
+    detect: bool = setting(True, "Fetch no more of what repeats itself and leads to more of its kind alone")
+    evidence: int = setting(48, "Pages in vain that make a pattern of a site a trap", low=8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,6 +429,8 @@ class Settings:
     )
     agent: Agent = field(default_factory=Agent)
     scope: Scope = field(default_factory=Scope)
+    lists: Lists = field(default_factory=Lists)
+    traps: Traps = field(default_factory=Traps)
     url: UrlRules = field(default_factory=UrlRules)
     politeness: Politeness = field(default_factory=Politeness)
     limits: Limits = field(default_factory=Limits)

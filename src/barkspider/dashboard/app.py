@@ -147,11 +147,12 @@ class Dashboard:
         elif command == "add":
             details = {"urls": [form.get("url", "")]}
         elif command == "block":
-            details = {"domain": form.get("domain", "")}
+            details = {"changes": [("block", form.get("what", ""))], "why": "the dashboard"}
         elif command not in _SIMPLE:
             return PlainTextResponse("there is no such control", 404)
         try:
-            told = await asyncio.to_thread(lambda: ask(self._watcher.path, command, **details))
+            asked = "rule" if command == "block" else command
+            told = await asyncio.to_thread(lambda: ask(self._watcher.path, asked, **details))
             done = (
                 notice("no crawl runs in this job", "bad")
                 if told is None
@@ -200,7 +201,7 @@ def _done(command: str, details: dict[str, Any]) -> str:
     if command == "add":
         return f"added: {details['urls'][0]}"
     if command == "block":
-        return f"blocked: {details['domain']}"
+        return f"blocked: {details['changes'][0][1]}"
     return {
         "pause": "the crawl pauses",
         "go_on": "the crawl goes on",

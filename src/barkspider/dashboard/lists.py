@@ -325,9 +325,9 @@ def controls(token: str, view: View, limits: dict[str, str]) -> Markup:
             form(
                 "/control/block",
                 token,
-                field("domain", "domain"),
+                field("what", "domain, URL, network or re:pattern", size=32),
                 "Block",
-                ask="Leave this domain alone from now on? It is written into the settings of the job.",
+                ask="Leave this alone from now on? `barkspider unblock` takes it back.",
             ),
         ]
     )

@@ -6,7 +6,7 @@ A crawl that runs: `loop` asks the frontier what to do and `work` does it. `arri
 harvests of it, and some things are done `every_second`; `contents` reads responses, large ones in a thread, `reading` and
 `links` turn them into what a `harvest` takes in, and `outcomes` are its rows in the journal. `neighbours` is how it stands with other processes of the same crawl.
 
-Before and after: `preflight` is what is done before anything starts, `blocking` a whole crawl in one call; `running` is a
+Before and after: `preflight` is what is done before anything starts, `list_files` are files of rules that are watched, `blocking` a whole crawl in one call; `running` is a
 crawl in a thread of its own, whose pages go through a `feed` to a reader, or to `hooks`. `outlook` says when it will be over, `reach` whom it could not reach.
 
 What survives: `ledger` is the journal and the checkpoints; `checkpointer` says when these are made, `checkpoint` what they
@@ -21,7 +21,7 @@ may be changed while it runs. `statistics` is the present, `history` the same ov
 come before connections.
 
 Jobs that no crawl runs on: `stored` reads one back, `changes` the pages behind a cursor, each as `pages`
-has it, `verify` checks it, `adding` gives it URLs, `recrawl` its old pages to
+has it, `verify` checks it, `adding` gives it URLs, `rules` what people rule about URLs, `recrawl` its old pages to
 fetch again, or by `choosing` those that change, of which `earlier` finds what is stored. `dividing` hands on what a part of a crawl holds to parts of another
 number. `domain_aliases` finds the domains that only lead elsewhere, `duphosts` the hosts that are copies of others,
 which `revisiting` visits once more, `cloaking` pages that show others something else, and `replicas` is the list of them that a later crawl goes by.

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 
 from barkspider.core.batch import UrlBatch
-from barkspider.core.events import Seeds
+from barkspider.core.events import Ruled, Seeds
 from barkspider.engine.folder import DIVISION, part_folders
 from barkspider.engine.harvest import Harvest
 from barkspider.engine.job import Job
@@ -35,11 +35,16 @@ def add_to_stopped(
 
 def write_seeds(job: Job, make: Callable[[LinkMaker], Iterable[UrlBatch]]) -> None:
     """Write batches of URLs to the journal of a job that is held, each as soon as it is made."""
+    write_outcomes(job, lambda links: map(Seeds, make(links)))
+
+
+def write_outcomes(job: Job, make: Callable[[LinkMaker], Iterable[Seeds | Ruled]]) -> None:
+    """Write what people say to the journal of a job that is held, each as soon as it is made."""
     ledger = Ledger(job.env, job.path)
     ledger.read_to_end()  # the journal is written to behind its last record
     links = LinkMaker(job.settings, job.seeds(), time.time)
     # A job that was killed before its first record has not taken the seeds that it was made with.
     batches = [UrlBatch.join([links.seeds(), frozen(job.env, job.path)[0]])] if ledger.is_new else []
-    for batch in chain(batches, make(links)):
-        ledger.write(Harvest(time.time(), [Seeds(batch)], tally=ledger.tally))
+    for outcome in chain(map(Seeds, batches), make(links)):
+        ledger.write(Harvest(time.time(), [outcome], tally=ledger.tally))
     ledger.close()

@@ -10,7 +10,7 @@ from barkspider.core.events import Granted
 from barkspider.engine.checkpointer import Checkpointer
 from barkspider.engine.harvest import Reaped
 from barkspider.engine.recovery import Components
-from barkspider.engine.steering import block_domain, change_limits
+from barkspider.engine.steering import change_limits
 
 if TYPE_CHECKING:
     from barkspider.engine.loop import Crawl
@@ -49,12 +49,11 @@ class Answers:
             options = [str(option) for option in details["settings"]]
             crawl.follow_limits(change_limits(components.job, options).limits)
             components.job.log(components.clock.wall(), "changed", settings=options)
-        elif command == "block":
-            domain = block_domain(components.job, str(details["domain"]))
-            components.links.exclude(components.job.settings.scope)
-            components.frontier.block(domain)
-            components.job.log(components.clock.wall(), "blocked", domain=domain)
-            return {"blocked": domain}
+        elif command == "rule":
+            return crawl.rule(details["changes"], str(details.get("why", "")))
+        elif command == "rules":
+            frontier = components.frontier
+            return {**frontier.about_rules(), "traps": frontier.about_traps()}
         elif command == "grant":
             pages = details["pages"]  # what is fetched and under way cannot be taken back
             granted = None if pages is None else max(int(pages), components.frontier.least_grant)

@@ -23,6 +23,7 @@ from barkspider.core.allotment import begin_threads
 from barkspider.core.settings import Settings
 from barkspider.fetch import Response
 from barkspider.page import Bounds, Hrefs, Page, PageReader, sniff
+from barkspider.page.gist import gist
 from barkspider.page.listings import Listing, read_listing
 from barkspider.url import KeyMaker
 
@@ -39,7 +40,7 @@ _AHEAD = 16  # answers that a thread has before it: it must not run dry while th
 
 class Content(NamedTuple):
     """What reading a page has shown. `decoded` says whether its encodings came off whole, `sha1` is of its bytes then, b""
-    if it had none; `digest` is the key of its bytes, or 0 if nobody counts duplicates, and `text` gives what people read."""
+    if it had none; `digest` is the key of its bytes, or 0 if nobody counts duplicates, and `text` gives what people read; `gist` is what a page says, 0 if nobody asks."""
 
     media_type: str
     page: Page
@@ -47,6 +48,7 @@ class Content(NamedTuple):
     sha1: bytes | None
     digest: int
     text: Callable[[], str]
+    gist: int = 0
 
 
 class Contents:
@@ -133,10 +135,14 @@ class _ContentReader:
 
     def _read(self, response: Response, body: bytes, decoded: bool) -> Content:
         exchange, pages, settings = response.exchange, self._pages, self._settings
+        page_bytes = settings.page.max_parse
         content_type = exchange.header(b"content-type") or None
         media_type = sniff(content_type, body)
         text: Callable[[], str] = str
+        said = 0
         if media_type in _HTML:
+            if settings.traps.detect:
+                said = gist(body if len(body) <= page_bytes else body[:page_bytes])
             page = pages.read(
                 body,
                 content_type,
@@ -156,7 +162,7 @@ class _ContentReader:
         sha1 = None
         if decoded and body:
             sha1 = b"" if body is exchange.payload else digest(body)
-        return Content(media_type, page, decoded, sha1, key, text)
+        return Content(media_type, page, decoded, sha1, key, text, said)
 
     def _listing(self, media_type: str, body: bytes) -> Listing | None:
         """The sitemap or the feed that a body is, if such are read."""

@@ -1,10 +1,16 @@
-"""What is done every second while a crawl runs: rows that waited are written, the disk is looked at, a sample is taken."""
+"""What is done every second while a crawl runs: rows that waited are written, the disk and files of rules are looked
+at, a sample is taken.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from barkspider.archive.notes import batches_of, trap_note
+from barkspider.core.batch import NO_URLS
+from barkspider.engine.list_files import ListFiles
 from barkspider.engine.recovery import Components
 from barkspider.engine.sampler import Sampler
 
@@ -19,13 +25,14 @@ class EverySecond:
         self,
         components: Components,
         sampler: Sampler,
+        lists: ListFiles,
         log: Callable[..., None],
         pause: Callable[[bool, str], None],
         fail: Callable[[Exception], None],
     ) -> None:
         self._job, self._clock = components.job, components.clock
         self._archive, self._frontier = components.archive, components.frontier
-        self._sampler, self._log, self._pause, self._fail = sampler, log, pause, fail
+        self._sampler, self._lists, self._log, self._pause, self._fail = sampler, lists, log, pause, fail
         self._is_full = False  # the disk, or nearly
         self._timer: asyncio.TimerHandle | None = None
 
@@ -33,6 +40,7 @@ class EverySecond:
         """Do it now, and from then on every second."""
         try:
             self._archive.tick(self._clock.monotonic())
+            self._lists.look()
             self._watch_disk(self.sample())
             self.tell()
         except Exception as error:
@@ -54,6 +62,20 @@ class EverySecond:
         """Write down what a person would want to know of the frontier."""
         for event, details in self._frontier.notices():
             self._log(event, **details)
+        self._tell_of_traps(self._frontier.trap_news())
+
+    def tell_of_last(self) -> None:
+        """At the end: the traps that there are."""
+        self._tell_of_traps([("end", trap) for trap in self._frontier.about_traps()])
+
+    def _tell_of_traps(self, news: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        """A line in the log and a row in a table for what became of each trap."""
+        now = self._clock.wall()
+        for event, trap in news:
+            if event != "end":
+                self._log(event if event == "trap" else f"trap_{event}", **trap)
+        if news:
+            self._archive.add(batches_of(trap_note(now, event, trap) for event, trap in news), NO_URLS)
 
     def _watch_disk(self, free: int) -> None:
         """Pause before the disk is full, and go on when there is room again."""

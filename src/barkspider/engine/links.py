@@ -19,12 +19,12 @@ from barkspider.core.batch import WIDTH, UrlBatch
 from barkspider.core.errors import UrlError
 from barkspider.core.events import FetchRobots
 from barkspider.core.records import Flag, UrlRow, pack_row
-from barkspider.core.settings import Scope, Settings
+from barkspider.core.settings import Settings
 from barkspider.core.texts import Bytes, Texts
 from barkspider.engine.replicas import read_replicas
 from barkspider.page import Hrefs
 from barkspider.page.classify import top_level
-from barkspider.url import Domains, KeyMaker, Normaliser, ScopeRules, landing, parse, split
+from barkspider.url import Domains, KeyMaker, Normaliser, ScopeRules, landing, origin, parse, split
 from barkspider.url.normalise import most_work
 from barkspider.url.origins import OriginNumbers
 from barkspider.url.resolve import REASONS, REFUSED, UNUSUAL, LinkResolver, Resolved
@@ -36,7 +36,7 @@ _NESTED = 5
 _REQUISITE = int(Flag.REQUISITE)
 _ASKED_FOR = int(Flag.SEED) | _REQUISITE
 # Why a link is not in scope, by number; 0 says that it is.
-_REASONS = (*REASONS, "port", "host", "domain", "scope", "path", "extension", "depth")
+_REASONS = (*REASONS, "port", "host", "domain", "scope", "path", "extension", "regex", "depth")
 _NUMBERS: dict[str | None, int] = {None: 0} | {reason: number for number, reason in enumerate(_REASONS)}
 _TOO_DEEP, _NO_DEPTH = _NUMBERS["depth"], 1 << 40
 _ANY_BYTES = 1 << 62
@@ -87,7 +87,7 @@ class LinkMaker:
         self.refused = Counter[str]() if refused is None else refused
         self.extended: list[str] = []  # what redirects of seeds and seeds given later added to the scope
         self._wanted = top_level(settings.page.keep_tlds)
-        self._sitemaps = settings.scope.sitemaps
+        self._sitemaps, self._external = settings.scope.sitemaps, settings.scope.external
         self._seed_hosts = self.seed_hosts() if self._sitemaps == "seeds" else set()
         self._resolver = LinkResolver(settings.url, settings.seed, self._most_bytes)
         self._at_once = settings.limits.page_links + 1  # with the page's own
@@ -163,11 +163,30 @@ class LinkMaker:
         links = self._simple_links(hrefs, base, kind) if isinstance(hrefs, Hrefs) else None
         if links is None:
             links = self._links(hrefs.texts() if isinstance(hrefs, Hrefs) else hrefs, base, kind)
+        if self._external != "deep":
+            links = self._with_homes(links, page, kind)
         if not requisites:
             return [links]
         hops = page.hops + 1 if page.flags & _REQUISITE else 0
         kind = _Kind(page.depth, hops, flags | _REQUISITE, page.key)
         return [self._links(requisites, base, kind), links]
+
+    def _with_homes(self, links: Links, page: UrlRow, kind: _Kind) -> Links:
+        """Links to other sites lead to the home pages of these, or there as well (Viúva Negra, section 4.4)."""
+        own = links.urls.host_key == page.host_key
+        if own.all():
+            return links
+        others = [url.decode() for url in links.urls.where(~own).url.tolist()]
+        homes = dict.fromkeys(f"{origin(url)}/" for url in others)
+        stay = links.urls
+        if self._external == "home":
+            self.refused["deep_link"] += sum(url not in homes for url in others)
+            stay = links.urls.where(own)
+        known = set(others) if self._external == "both" else set()
+        found = self._in_scope([home for home in homes if home not in known], kind)
+        return links._replace(
+            urls=UrlBatch.join([stay, found.urls]), outside=[*links.outside, *found.outside]
+        )
 
     def _links(self, texts: Sequence[str], base: str, kind: _Kind) -> Links:
         """The URLs of texts, each by itself."""
@@ -320,10 +339,17 @@ class LinkMaker:
         self._origins.clear()
         self.extended += urls
 
-    def exclude(self, scope: Scope) -> None:
-        """Go by a scope that excludes more than the one before."""
-        self._scope = ScopeRules(scope, self._domains, [*self._seeds, *self.extended])
-        self._origins.clear()
+    def judge(self, rows: Sequence[UrlRow]) -> list[str]:
+        """For each URL that was in scope when it was found why it is not any more, "" if it is."""
+        found = []
+        for row in rows:
+            url = row.url.decode()
+            asked_for = row.flags & _ASKED_FOR
+            host = split(url).host
+            found.append(
+                (self._scope.excludes(url) if asked_for else self._scope.refuses(url, host, row.depth)) or ""
+            )
+        return found
 
     def _in_scope(self, urls: Sequence[str], kind: _Kind, cut: bool = False) -> Links:
         """The URLs that are in scope, and the others; all of them, even if some are the same."""
@@ -353,12 +379,10 @@ class LinkMaker:
         scope, origins, count = self._scope, self._origins, len(found)
         asked_for = bool(kind.flags & _ASKED_FOR)
         if asked_for or scope.looks_at_urls:
-            text = urls.tobytes()
-            for row, (start, end, *_) in enumerate(found.tolist()):
-                if start >= 0:
-                    url = text[start:end].decode()
-                    reason = scope.excludes(url) if asked_for else scope.refuses_url(url, 0)
-                    found[row, 3] = _NUMBERS[reason]
+            text, places = urls.tobytes().decode("ascii"), np.flatnonzero(found[:, 0] >= 0)
+            texts = [text[start:end] for start, end in found[places, :2].tolist()]
+            reasons = scope.exclude_all(texts) if asked_for else scope.refuse_all(texts)
+            found[places, 3] = [_NUMBERS[reason] for reason in reasons]
         rows = np.empty(count * WIDTH + len(urls), np.uint8)
         offsets, outside = np.empty(count + 1, np.int64), np.empty(count, np.int64)
         refused = np.zeros(len(_REASONS), np.int64)
@@ -389,8 +413,7 @@ class LinkMaker:
             self.refused.update(
                 {reason: n for reason, n in zip(_REASONS, refused.tolist(), strict=True) if n}
             )
-            places = found[outside[:left], :2].tolist()
-            others = [urls[start:end].tobytes().decode() for start, end in places]
+            others = [urls[start:end].tobytes().decode() for start, end in found[outside[:left], :2].tolist()]
         offsets = offsets[: kept + 1]
         return Links(UrlBatch(Texts(offsets, rows[: offsets[-1]])), others), stop == count
 

@@ -24,7 +24,7 @@ from barkspider.core.allotment import begin_threads, fit_memory, give_back
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.clock import Clock, SystemClock
 from barkspider.core.errors import ShortMemoryError, StorageError, is_shortage
-from barkspider.core.events import Instruction, Request, Seeds
+from barkspider.core.events import Instruction, Request, Ruled, Seeds
 from barkspider.core.settings import Limits
 from barkspider.core.units import format_size
 from barkspider.engine.answers import Answers
@@ -34,17 +34,20 @@ from barkspider.engine.copying import copying
 from barkspider.engine.every_second import EverySecond
 from barkspider.engine.harvest import Harvest, Reaped
 from barkspider.engine.job import Job
+from barkspider.engine.list_files import ListFiles
 from barkspider.engine.neighbours import Correspondence, Neighbours
 from barkspider.engine.preflight import canonical_seeds, fit_open_files
 from barkspider.engine.reach import Reach
 from barkspider.engine.reaping import Reaping
 from barkspider.engine.recovery import Components, open_components
+from barkspider.engine.rules import canonical, is_known
 from barkspider.engine.sampler import Sampler
 from barkspider.engine.statistics import Statistics
 from barkspider.engine.watch import Watch
 from barkspider.engine.work import Arrival
 from barkspider.fetch import user_agent
 from barkspider.frontier.ownership import frozen, shares_hosts
+from barkspider.url import Domains
 
 _BESIDE = 2  # threads in which a checkpoint is written, and what is sent to other processes is made safe
 # While more instructions than these are under way, seconds for which others may join the first that has arrived: a harvest
@@ -69,7 +72,7 @@ class Crawl:
         self.fault: StorageError | ShortMemoryError | None = None  # what ended the crawl, if it was no wish
         self.others: Correspondence | None = None  # the other processes, if there are any
         self.told: Callable[[Harvest], None] | None = None  # hears of every harvest once it is safe
-        # By their identity, seeds that are in no record yet.
+        # By their identity, what people gave that is in no record yet.
         self._given: dict[int, asyncio.Future[None]] = {}
         self._asked = deque[Request]()  # filled by `_loop`, emptied there while there is room
         self._news = asyncio.Event()
@@ -95,8 +98,9 @@ class Crawl:
         )
         self._timer: asyncio.TimerHandle | None = None
         self._answers = Answers(self, components, self._checkpointer)
+        self._lists = ListFiles(self._job, self._frontier.follow_lists, self._log)
         sampler = Sampler(components, self._checkpointer, self.statistics, lambda: self.others)
-        self._every_second = EverySecond(components, sampler, self._log, self.pause, self._fail)
+        self._every_second = EverySecond(components, sampler, self._lists, self._log, self.pause, self._fail)
 
     @classmethod
     def open(cls, job: Job, clock: Clock | None = None, neighbours: Neighbours | None = None) -> Self:
@@ -119,6 +123,7 @@ class Crawl:
         if fetch != fitted.fetch:
             fetch = fitted.fetch
             crawl._log("few_open_files", in_flight=fetch.in_flight, idle_connections=fetch.idle_connections)
+        crawl._lists.open()
         if crawl._ledger.is_new:
             replicas, _ = frozen(job.env, job.path)
             crawl.take_in(Reaped(Seeds(UrlBatch.join([crawl._links.seeds(), replicas]))))
@@ -179,11 +184,24 @@ class Crawl:
         `added`, the journal has them."""
         seeds = canonical_seeds(self._job.settings, ((url, "") for url in urls))
         self._job.add_seeds(seeds)
-        given = Seeds(self._links.more_seeds(seeds, frozenset(again)))
+        await self._keep(Seeds(self._links.more_seeds(seeds, frozenset(again))))
+        return {"added": len(seeds)}
+
+    async def _keep(self, given: Seeds | Ruled) -> None:
+        """Take in what people give, and wait until the journal has it."""
         kept = self._given[id(given)] = asyncio.get_running_loop().create_future()
         self.take_in(Reaped(given))
         await kept
-        return {"added": len(seeds)}
+
+    async def rule(self, changes: Sequence[tuple[str, str]], why: str = "") -> dict[str, Any]:
+        """Go by further rules of people, for a reason. When this tells what they are, the journal has them; `known` says
+        whether what is taken back was there."""
+        ruled = Ruled(canonical(changes, Domains(self._job.settings.url.private_suffixes)))
+        about = {**self._frontier.about_rules(), "traps": self._frontier.about_traps()}
+        known = all(is_known(what, rule, about) for what, rule in ruled.changes)
+        await self._keep(ruled)
+        self._log("ruled", changes=ruled.changes, why=why)
+        return {"rules": [rule for _, rule in ruled.changes], "known": known}
 
     def tell(self, event: str, **details: Any) -> None:
         """Log what became of a function that reads along; those that failed are counted."""
@@ -398,7 +416,13 @@ class Crawl:
         except Exception as error:
             self._fail(error)
         last = self._every_second
-        for step in (self._bring_in_rest, last.sample, last.tell, self._checkpointer.commit):
+        for step in (
+            self._bring_in_rest,
+            last.sample,
+            last.tell,
+            last.tell_of_last,
+            self._checkpointer.commit,
+        ):
             if self.fault is None:
                 self._finish(step)
         # What it took to crawl goes first: to complete the archive takes as much again.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from barkspider.core.events import (
     Redirect,
     ResolveHost,
     RobotsFetched,
+    Ruled,
     Score,
     Scored,
     Seal,
@@ -34,13 +36,25 @@ from barkspider.core.events import (
 from barkspider.core.records import pack_row, unpack_row
 
 Journalled = (
-    PageFetched | RobotsFetched | HostResolved | DomainProbed | Seeds | Sealed | Received | Granted | Scored
+    PageFetched
+    | RobotsFetched
+    | HostResolved
+    | DomainProbed
+    | Seeds
+    | Ruled
+    | Sealed
+    | Received
+    | Granted
+    | Scored
 )
 
 # One row for each outcome; `kind` says which columns count. What a later version adds is null for older ones.
 SCHEMA = pa.schema(
     [
-        ("kind", pa.string()),  # page, robots, resolved, probed, seeds, sealed, received, granted, scored
+        (
+            "kind",
+            pa.string(),
+        ),  # page, robots, resolved, probed, seeds, ruled, sealed, received, granted, scored
         ("status", pa.uint16()),
         ("seconds", pa.float64()),
         ("retry_after", pa.float64()),
@@ -67,7 +81,7 @@ SCHEMA = pa.schema(
         ("body", pa.binary()),
         ("redirect", pa.string()),
         ("max_age", pa.float64()),
-        # of seeds, and of scores: the keys of domains, then their supporters
+        # of seeds, of rulings as JSON, and of scores: the keys of domains, then their supporters
         ("batch", pa.binary()),
         # of a batch for another process, or from one; and of a grant. Of scores, `number` is 1 for in force, 0 for not
         ("process", pa.uint16()),
@@ -75,11 +89,13 @@ SCHEMA = pa.schema(
         ("checksum", pa.uint64()),
         ("pages", pa.uint64()),
         ("news", pa.binary()),
+        # of a page: what it says
+        ("gist", pa.uint64()),
     ]
 )
 _KIND = pa.struct(list(SCHEMA))
 # The columns of other kinds.
-_NO_ROBOTS, _NO_PAGE, _NO_EVENT = (None,) * 7, (None,) * 7, (None,) * 6
+_NO_ROBOTS, _NO_PAGE, _NO_EVENT = (None,) * 7, (None,) * 7, (None,) * 7
 _NO_ANSWER = (None,) * (len(SCHEMA) - 1 - len(_NO_EVENT))
 
 
@@ -123,18 +139,21 @@ def _row(outcome: Outcome) -> tuple[Any, ...]:
         return _probed(outcome)
     if isinstance(outcome, Sealed):
         asked = outcome.asked
-        return ("sealed", *_NO_ANSWER, None, asked.to, asked.number, None, None, asked.news or None)
+        return ("sealed", *_NO_ANSWER, None, asked.to, asked.number, None, None, asked.news or None, None)
     if isinstance(outcome, Received):
-        return ("received", *_NO_ANSWER, None, outcome.sender, outcome.number, outcome.checksum, None, None)
+        return ("received", *_NO_ANSWER, None, outcome.sender, outcome.number, outcome.checksum, *(None,) * 3)
     if isinstance(outcome, Granted):
-        return ("granted", *_NO_ANSWER, None, None, None, None, outcome.pages, None)
+        return ("granted", *_NO_ANSWER, None, None, None, None, outcome.pages, None, None)
     if isinstance(outcome, Scored):
         score = outcome.asked
         found = score.keys.tobytes() + score.supporters.tobytes()
         decision = None if score.in_force is None else int(score.in_force)
-        return ("scored", *_NO_ANSWER, found, None, decision, None, None, None)
+        return ("scored", *_NO_ANSWER, found, None, decision, *(None,) * 4)
+    if isinstance(outcome, Ruled):
+        said = json.dumps(outcome.changes).encode()
+        return ("ruled", *_NO_ANSWER, said, *_NO_EVENT[1:])
     assert isinstance(outcome, Seeds)
-    return ("seeds", *_NO_ANSWER, outcome.batch.encode(), None, None, None, None, None)
+    return ("seeds", *_NO_ANSWER, outcome.batch.encode(), *_NO_EVENT[1:])
 
 
 def _page(outcome: PageFetched) -> tuple[Any, ...]:
@@ -155,7 +174,8 @@ def _page(outcome: PageFetched) -> tuple[Any, ...]:
         outcome.digest,
         None if links is None else len(links),
         *_NO_ROBOTS,
-        *_NO_EVENT,
+        *_NO_EVENT[1:],
+        outcome.gist or None,
     )
 
 
@@ -171,6 +191,7 @@ def _read_page(row: dict[str, Any], links: UrlBatch) -> PageFetched:
         row["digest"],
         seconds=row["seconds"],
         cookies=tuple(row["cookies"] or ()),
+        gist=row.get("gist") or 0,
     )
 
 
@@ -241,6 +262,10 @@ def _read_seeds(row: dict[str, Any], links: UrlBatch) -> Seeds:  # noqa: ARG001
     return Seeds(UrlBatch.decode(row["batch"]))
 
 
+def _read_ruled(row: dict[str, Any], links: UrlBatch) -> Ruled:  # noqa: ARG001
+    return Ruled(tuple((str(what), str(about)) for what, about in json.loads(row["batch"])))
+
+
 def _read_sealed(row: dict[str, Any], links: UrlBatch) -> Sealed:  # noqa: ARG001
     return Sealed(Seal(row["process"], row["number"], row.get("news") or b""))
 
@@ -269,6 +294,7 @@ _READ: dict[str, Callable[[dict[str, Any], UrlBatch], Journalled]] = {
     "resolved": _read_resolved,
     "probed": _read_probed,
     "seeds": _read_seeds,
+    "ruled": _read_ruled,
     "sealed": _read_sealed,
     "received": _read_received,
     "granted": _read_granted,

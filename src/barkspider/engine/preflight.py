@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from barkspider.core.errors import UrlError, UsageError
 from barkspider.core.settings import Settings
+from barkspider.engine.list_files import check_lists
 from barkspider.engine.replicas import read_replicas
 from barkspider.engine.spare import SPARE
 from barkspider.fetch import Fetcher
@@ -84,6 +85,7 @@ def check_settings(settings: Settings) -> None:
     Budgets(settings.budget)
     if ":" in settings.parallel.partition:
         load_function(settings.parallel.partition)
+    check_lists(settings)
     domains = Domains(settings.url.private_suffixes)
     ScopeRules(settings.scope, domains, [])
     read_replicas(settings, domains)

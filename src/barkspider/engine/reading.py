@@ -164,6 +164,7 @@ class ResponseReader:
             digest=0 if asked.row.flags & _AGAIN else content.digest,
             seconds=exchange.timing.first_byte,
             cookies=response.cookies,
+            gist=content.gist,
         )
         notes = []
         if not content.decoded:

@@ -69,6 +69,7 @@ def _open_components(job: Job, clock: Clock) -> Components:
     frontier = open_frontier(
         settings, job.env, job.path, state=ledger.state, resumed=resumed, part=whole_of(job.path) != job.path
     )
+    frontier.judge_scope_by(links.judge)
     for url in ledger.progress.extended:
         links.extend(url)
     replayed = 0

@@ -1,4 +1,4 @@
-"""What may be changed of a crawl while it runs: its limits, and the domains that it leaves alone.
+"""What may be changed of a crawl while it runs: its limits. Rules about URLs are given as outcomes (`rules`).
 
 The settings of the job are written first, then the crawl follows them: so whatever ends the process, `resume` goes on with what
 was asked for.
@@ -14,7 +14,6 @@ from barkspider.core.load import change_settings
 from barkspider.core.settings import Settings
 from barkspider.engine.job import Job
 from barkspider.engine.trust import read_settings, write_settings
-from barkspider.url import Domains
 
 CHANGEABLE = ("limits.pages", "limits.bytes", "limits.time")
 
@@ -29,15 +28,3 @@ def change_limits(job: Job, options: Sequence[str]) -> Settings:
     write_settings(job.env, job.path, stored)
     job.settings = replace(job.settings, limits=stored.limits)
     return job.settings
-
-
-def block_domain(job: Job, name: str) -> str:
-    """Exclude a domain, or that of a host, from a job that runs; its name, as it is excluded."""
-    domain = Domains(job.settings.url.private_suffixes).pay_level(name.strip().lower().rstrip("."))
-    if not domain or "/" in domain or "." not in domain:
-        raise UsageError(f"{name!r} is not the name of a domain; write it like example.org")
-    stored = read_settings(job.env, job.path)
-    excluded = tuple(dict.fromkeys((*stored.scope.exclude_domains, domain)))
-    write_settings(job.env, job.path, replace(stored, scope=replace(stored.scope, exclude_domains=excluded)))
-    job.settings = replace(job.settings, scope=replace(job.settings.scope, exclude_domains=excluded))
-    return domain

@@ -15,7 +15,8 @@ leaves the others on disk; `sydney_on_disk` has the set of seen URLs there too, 
 already, which redirects led to a URL (`trails`), what links that were found later say of it (`later`), which hosts
 are copies of others (`mirrors`), and Q_W.
 `ready` has a queue a host: there `politeness` says who may be contacted when, and `robots` what they forbid.
-`decisions` counts, by rule, what is refused, fails, is put off, held back or dropped, and traces a sample of it.
+What people have ruled are the `rulings`, and `traps` are places that repeat themselves without end: what these keep from being fetched is
+`held`. `decisions` counts, by rule, what is refused, fails, is put off, held back or dropped, and traces a sample of it.
 `memory` writes what is in RAM to disk at each checkpoint, and reads it back. `looking` tells people what is in RAM of a host.
 
 Several processes: `ownership` says whose a link is, or `assigning`, which has hosts looked up for it; `modes` says what

@@ -25,7 +25,8 @@ REFUSED, FAILED, PUT_OFF, HELD_BACK, DROPPED = "refused", "failed", "put_off", "
 STOPPED = "stopped"
 
 # Rules; those of robots.txt are in `robots.rules`, those of shares in `shares`, of mirrors in `mirrors`, failures are named by who fetches.
-BLOCKED = "blocked"  # of a domain that was excluded after it was found
+BLOCKED, TRAP = "blocked", "trap"  # by a list; of a place that has nothing to say: both are held (`held`)
+SCOPE = "scope"  # found before the scope was changed
 ADDRESS_LIMIT = "address_limit"  # so many URLs were taken from its server
 RETRY, FAR_TURN = "retry", "far_turn"  # a failure that may pass; a host or server that is busy for long
 ROBOTS_UNKNOWN = "robots_unknown"  # its robots.txt is not in RAM, and perhaps has to be asked for
@@ -68,6 +69,10 @@ class Decisions:
         refused[rule] = refused.get(rule, 0) + len(batch)
         if self._below:
             self._trace_all(batch, REFUSED, rule)
+
+    def take_back(self, rule: str, count: int) -> None:
+        """So many that were refused by a rule may be fetched after all, or are to be judged anew."""
+        self.counters.refused[rule] = self.counters.refused.get(rule, 0) - count
 
     def fail(self, row: UrlRow, failure: str) -> None:
         """A URL was asked for in vain, and is not asked for again."""

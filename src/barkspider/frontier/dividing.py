@@ -26,6 +26,7 @@ from barkspider.core.events import Counters, Trail
 from barkspider.core.settings import Settings
 from barkspider.frontier.batches import read_batch
 from barkspider.frontier.census import Census
+from barkspider.frontier.decisions import BLOCKED, TRAP
 from barkspider.frontier.driver import Driver
 from barkspider.frontier.gate import Form, Gate, form
 from barkspider.frontier.lots import LEFT, WAITING, Lot
@@ -69,6 +70,11 @@ class Dividing:
         """Hand on all that a frontier holds, which is complete (`Source.complete`); it is of no use after that."""
         gate, source = old.holdings
         _add(self._totals, gate.counters)
+        # What rules hold comes up once more with the heirs, and is judged anew.
+        for held, rule in zip(gate.held, (BLOCKED, TRAP), strict=True):
+            self._totals.deferred += len(held)
+            _take_back(self._totals, rule, len(held))
+        self._take_rulings(gate)
         if old.exchange is not None:
             self._sent.update(old.exchange.totals())
             self._take_census(old.exchange.sorting.census)
@@ -76,7 +82,7 @@ class Dividing:
         done, trails = Counter(gate.done), dict(Trails.pairs(gate.trails.save()))
         forms = np.array(sorted({key for key, _, _ in done}), np.uint64)
         tracked = np.array(sorted(trails), np.uint64)
-        for lot in chain(source.lots(), _waiting(gate.delays)):
+        for lot in chain(source.lots(), _waiting(gate.delays), _held(gate)):
             self._tell(len(lot.keys))
             for part, some in self._split(lot):
                 heir = self._heirs[part]
@@ -205,6 +211,14 @@ class Dividing:
             if census is not None and own is not None:
                 own.take(census.samples(), partial(self._own, part))
 
+    def _take_rulings(self, old: Gate) -> None:
+        """All go by what people have ruled, and know the traps; what was counted of rules is in one of them."""
+        for part, (gate, _) in enumerate(self._heirs):
+            gate.rulings.load(old.rulings.save() | ({"counts": {}} if part else {}))
+            if gate.traps is not None and old.traps is not None:
+                gate.traps.inherit(old.traps.save()[0])
+            gate.judge_anew()
+
     def _take_host(self, host: Host) -> None:
         """A host in trouble goes to its owner; where that is not known, or there are several, to all: then nobody is too
         quick."""
@@ -228,6 +242,17 @@ def spread(total: int, count: int, part: int) -> int:
 def _waiting(delays: Delays) -> Iterator[Lot]:
     for times, urls in delays.drain():
         yield Lot.of(WAITING, urls, times)
+
+
+def _held(gate: Gate) -> Iterator[Lot]:
+    for held in gate.held:
+        for urls in held.drain():
+            yield Lot.of(WAITING, urls, np.full(len(urls), gate.now))
+
+
+def _take_back(totals: Counters, rule: str, count: int) -> None:
+    if count:
+        totals.refused[rule] -= count
 
 
 def _follow(gate: Gate, urls: UrlBatch, tracked: KeyColumn, trails: Mapping[int, Trail]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from barkspider.core.batch import NO_URLS, UrlBatch
@@ -30,6 +30,7 @@ from barkspider.core.events import (
     Received,
     Redirect,
     RobotsFetched,
+    Ruled,
     Scored,
     Sealed,
     Seeds,
@@ -43,9 +44,12 @@ from barkspider.frontier.gate import Gate
 from barkspider.frontier.looking import about_host
 from barkspider.frontier.memory import Memory
 from barkspider.frontier.mirrors import MIRROR, Mirrors, Stopped
+from barkspider.frontier.rulings import ScopeJudge
 from barkspider.frontier.source import Found, Source
+from barkspider.frontier.traps import as_seen
 from barkspider.model.budgets import Distribution
 from barkspider.storage.keyset import RecentKeys
+from barkspider.url.lists import Rule
 
 # Pages whose content is remembered, to find others of their site with the same: 10 to 50 MB. A site that shows the same
 # page again and again does so within its next few thousand pages, and after a restart soon enough.
@@ -77,6 +81,7 @@ class Driver:
         self._stopped: list[Stopped] = []  # mirrors of which nobody has been told
         self._contents = RecentKeys(_CONTENTS)  # what sites have shown, if duplicates are limited
         self._given: dict[int, float] = {}  # pages being fetched and since when, if pages are limited
+        self._pages: list[tuple[UrlRow, UrlBatch, int]] = []  # read in this step
         self._held = self._paused = False
         self._sorting = None if exchange is None else exchange.sorting
         self._census = None if self._sorting is None else self._sorting.census
@@ -183,6 +188,7 @@ class Driver:
             counters.queued
             or counters.deferred
             or self._source.waiting()
+            or any(held.left for held in self._gate.held)
             or (self._strays and len(self._strays))
             or (self._assigning and len(self._assigning))
         )
@@ -201,9 +207,19 @@ class Driver:
         """Fetch no more pages than these in all; 0 means any number."""
         self._most_pages = pages or math.inf
 
-    def block(self, domain: str) -> None:
-        """Refuse all URLs of a domain, each when it comes up."""
-        self._gate.block(domain)
+    def follow_lists(self, block: Mapping[Rule, str], allow: Mapping[Rule, str]) -> None:
+        """Go by what the user's files say from now on, each rule with the file that it counts for."""
+        self._gate.rulings.follow(block, allow)
+        self._gate.judge_anew()
+
+    def judge_scope_by(self, judge: ScopeJudge) -> None:
+        """Let somebody say what is in scope, if that is not what it was when the job was begun."""
+        self._gate.rulings.judge_scope_by(judge)
+
+    def about_rules(self) -> dict[str, Any]:
+        """The rules that people gave one by one, and how many URLs each rule has blocked."""
+        rulings = self._gate.rulings
+        return {"given": rulings.given(), "blocked": dict(rulings.counts)}
 
     def about_host(self, name: str, now: float) -> dict[str, Any]:
         """What is known of a host in RAM, for people; see `looking`."""
@@ -236,6 +252,16 @@ class Driver:
         mirrors = [(MIRROR, {"replica": found.replica, "original": found.original}) for found in stopped]
         wildcards = [] if self._ready.wildcards is None else self._ready.wildcards.notices()
         return [*self._source.notices(), *mirrors, *wildcards]
+
+    def trap_news(self) -> list[tuple[str, dict[str, Any]]]:
+        """What became of traps since the last call: one was found (trap), released or pardoned."""
+        news = [] if self._gate.traps is None else self._gate.traps.notices()
+        return [(event, as_seen(asdict(trap))) for event, trap in news]
+
+    def about_traps(self) -> list[dict[str, Any]]:
+        """The traps that are known, as people see them."""
+        traps = [] if self._gate.traps is None else self._gate.traps.traps.values()
+        return [as_seen(asdict(trap)) for trap in traps]
 
     def traced(self) -> list[Decision]:
         """Those of its gate."""
@@ -270,22 +296,22 @@ class Driver:
         """Its own, that of Q_W, and those of its source."""
         others = (self.exchange, self._census, self._strays, self._assigning)
         there = (each for each in others if each is not None)
-        return [self, self._gate.delays, *self._source.structures, *there]
+        return [self, self._gate.delays, *self._gate.held, *self._source.structures, *there]
 
     def prepare(self) -> Prepared:
         """See `core.events.Structure`: all that is in RAM."""
         self._gate.write_off()
-        saved, granted = self._source.save(), self.granted
+        saved, granted, rulings = self._source.save(), self.granted, self._gate.rulings.save()
+        traps, evidence = ({}, {}) if self._gate.traps is None else self._gate.traps.save()
         mirrors = {} if self._mirrors is None else self._mirrors.save()
         wildcards = {} if self._ready.wildcards is None else self._ready.wildcards.save()
         by_address = dict(self._ready.by_address)
 
         def whole() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
             head, arrays = saved()
-            return {**head, "granted": granted, "wildcards": wildcards, "by address": by_address}, {
-                **arrays,
-                **mirrors,
-            }
+            more = {"granted": granted, "rulings": rulings, "traps": traps}
+            more |= {"wildcards": wildcards, "by address": by_address}
+            return {**head, **more}, {**arrays, **evidence, **mirrors}
 
         return self._memory.prepare(self._gate, whole)
 
@@ -298,6 +324,10 @@ class Driver:
         remembered = self._memory.read()
         remembered.restore(self._gate)
         self._source.load(remembered.head, remembered.arrays)
+        self._gate.rulings.load(remembered.head.get("rulings", {}))
+        if self._gate.traps is not None:
+            self._gate.traps.load(remembered.head.get("traps", {}), remembered.arrays)
+        self._gate.judge_anew()
         if self._mirrors is not None:
             self._mirrors.load(remembered.arrays, self._gate.now)
         self._ready.by_address.update(remembered.head.get("by address", {}))
@@ -331,6 +361,9 @@ class Driver:
     # ── outcomes ───────────────────────────────────────────────────────────────────────────────
 
     def _hand_over(self, found: list[Found]) -> None:
+        if self._pages:
+            self._gate.learn(self._pages)
+            self._pages = []
         if found and self._sorting is not None:
             found = self._sorting.split(found, self._gate.now)
             if self._assigning is not None:
@@ -342,11 +375,16 @@ class Driver:
         self._gate.write_off()
 
     def _event(
-        self, outcome: Seeds | Sealed | Received | Granted | Ranked | Scored | HostResolved, now: float
+        self,
+        outcome: Seeds | Ruled | Sealed | Received | Granted | Ranked | Scored | HostResolved,
+        now: float,
     ) -> list[Found]:
         """What nobody on the web has answered."""
         if isinstance(outcome, Seeds):
             return self._seeds(outcome.batch)
+        if isinstance(outcome, Ruled):
+            self._gate.rule(outcome.changes)
+            return []
         if isinstance(outcome, Granted):
             self._most_pages = math.inf if outcome.pages is None else outcome.pages
             return []
@@ -429,6 +467,8 @@ class Driver:
         if self._census is not None and not row.flags & Flag.AGAIN:
             self._census.fetched.add_one(row.key)
         links = NO_URLS if outcome.links is None else outcome.links
+        if outcome.gist and not row.flags & Flag.AGAIN:
+            self._pages.append((row, links, outcome.gist))
         return [self._followed(row, links, outcome.digest)]
 
     def _look_for_mirrors(self, outcome: PageFetched, now: float) -> None:

@@ -16,7 +16,7 @@ copies of others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -27,13 +27,16 @@ from barkspider.core.batch import UrlBatch
 from barkspider.core.events import Trail
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.decisions import BLOCKED, RECOVERING, SHARE_UNKNOWN, Decisions
+from barkspider.frontier.decisions import BLOCKED, RECOVERING, SCOPE, SHARE_UNKNOWN, TRAP, Decisions
+from barkspider.frontier.held import Held
 from barkspider.frontier.mirrors import MIRROR, Mirrors
 from barkspider.frontier.ownership import divides_domains, shares_hosts, slot_of
 from barkspider.frontier.politeness.delays import NEAR_BYTES, Delays
 from barkspider.frontier.ready import Ready
+from barkspider.frontier.rulings import PARDON, Rulings
 from barkspider.frontier.shares import WAIT, Shares
 from barkspider.frontier.trails import Trails
+from barkspider.frontier.traps import Traps
 from barkspider.storage.env import Env
 from barkspider.url import KeyMaker
 from barkspider.url.partition import slotted
@@ -85,7 +88,11 @@ class Gate:
         self.decisions = Decisions(settings.trace)
         self.counters = self.decisions.counters
         remembered = at_most(_REMEMBERED_HOSTS, settings.memory, 16, _HOST)
-        self.ready = Ready(settings, self.decisions, remembered, self.put_off)
+        self.ready = Ready(settings, self.decisions, remembered, self.put_off, self._judge_queued)
+        self.rulings = Rulings(settings)
+        self.traps = Traps(settings) if settings.traps.detect else None
+        self.trapped = Held(env, folder, "queues/Q_T", TRAP, self.decisions, state("queues/Q_T"))
+        self.blocked = Held(env, folder, "queues/Q_B", BLOCKED, self.decisions, state("queues/Q_B"))
         near = at_most(NEAR_BYTES, settings.memory, _NEAR_SHARE)
         self.delays = Delays(env, folder, near=near, state=state(Delays.name))  # Q_W
         self._off: list[tuple[float, UrlRow]] = []  # on its way to Q_W: rows are written in batches
@@ -118,8 +125,6 @@ class Gate:
         self.begun = False
         self._slot_of = slot_of(settings.parallel)
         self._keys = KeyMaker(settings.seed)
-        # Domains that were excluded, maybe after URLs of them were found.
-        self.ready.excluded.update(map(self._keys.of, settings.scope.exclude_domains))
 
     def resume(self, now: float) -> None:
         """There were earlier runs: everybody counts as contacted at this moment."""
@@ -151,8 +156,8 @@ class Gate:
             self.counters.ahead -= 1
             return  # its trail may be that of another form that waits
         trail = self.trails.pop(row.key)
-        if row.pld_key in self.ready.excluded:
-            self.decisions.refuse(row, BLOCKED)
+        if self.ready.wildcards is not None and (rule := self.ready.wildcards.refusal(row.host_key)):
+            self.decisions.refuse(row, rule)
             return
         if self.ready.wildcards is not None and (rule := self.ready.wildcards.refusal(row.host_key)):
             self.decisions.refuse(row, rule)
@@ -174,9 +179,109 @@ class Gate:
         """The key of a host or a domain."""
         return self._keys.of(name)
 
-    def block(self, domain: str) -> None:
-        """Refuse what comes up of a domain from now on, here or when its turn has come."""
-        self.ready.excluded.add(self._keys.of(domain))
+    # ── what people have ruled ─────────────────────────────────────────────────────────────────
+
+    def rule(self, changes: Iterable[tuple[str, str]]) -> None:
+        """Go by further rules of people, and judge anew what earlier ones have held."""
+        for what_to_do, about in changes:
+            if what_to_do != PARDON:
+                self.rulings.apply(what_to_do, about)
+            elif self.traps is not None:
+                self.traps.pardon(about)
+        self.judge_anew()
+
+    def judge_anew(self) -> None:
+        """Rules have changed: what is queued is judged where it comes up, and so is what they have held."""
+        self._count_rulings()
+        self.ready.closes = self._closes if self.rulings.lists.blocks else None
+        self.blocked.release(self.now)
+        self.trapped.release(self.now)
+
+    @property
+    def held(self) -> tuple[Held, Held]:
+        """The queues of what rules and traps keep from being fetched."""
+        return self.blocked, self.trapped
+
+    def learn(self, pages: Sequence[tuple[UrlRow, UrlBatch, int]]) -> None:
+        """Pages that were read, with their links, and what they say: for traps."""
+        if self.traps is None:
+            return
+        if self.traps.learn(pages, self.decisions.now):
+            self.trapped.release(self.now)
+        self._count_rulings()
+
+    def _count_rulings(self) -> None:
+        self.ready.rulings = self.rulings.number + (0 if self.traps is None else self.traps.number)
+
+    def judge(self, batch: UrlBatch) -> UrlBatch:
+        """Those of URLs, counted as deferred, that neither a rule nor a trap keeps; others are refused, and held where that may
+        be taken back."""
+        if not len(batch) or not (self.rulings.judges or self.traps):
+            return batch
+        if self.rulings.judges:
+            return UrlBatch.from_rows(self.judge_rows(batch.rows()))
+        assert self.traps is not None
+        suspects = self.traps.concerns(batch.pld_key)
+        if not suspects.any():
+            return batch
+        left = UrlBatch.from_rows(self._catch(batch.where(suspects).rows()))
+        return UrlBatch.join([batch.where(~suspects), left])
+
+    def judge_rows(self, rows: list[UrlRow]) -> list[UrlRow]:
+        """As `judge`."""
+        return self._catch(self._judge(rows) if self.rulings.judges else rows)
+
+    def _catch(self, rows: list[UrlRow]) -> list[UrlRow]:
+        """Those that are in no trap."""
+        if not rows or self.traps is None or not self.traps.traps:
+            return rows
+        free = [self._is_free(row) for row in rows]
+        caught = self.traps.catches([row for row, is_free in zip(rows, free, strict=True) if not is_free])
+        marks = iter(caught)
+        kept = [is_free or not next(marks) for is_free in free]
+        self.trapped.hold([row for row, keep in zip(rows, kept, strict=True) if not keep])
+        left = [row for row, keep in zip(rows, kept, strict=True) if keep]
+        self.counters.deferred -= len(rows) - len(left)
+        return left
+
+    def _is_free(self, row: UrlRow) -> bool:
+        """Whether no trap keeps a URL: it is to be dropped, or allowed by a list."""
+        return bool(self.done and self.done[form(row, self._slot_of)]) or self.rulings.lists.allows(
+            row.url.decode()
+        )
+
+    def _judge(self, rows: list[UrlRow]) -> list[UrlRow]:
+        if self.done:  # they are dropped
+            over = [row for row in rows if self.done[form(row, self._slot_of)]]
+            rows = [row for row in rows if not self.done[form(row, self._slot_of)]]
+        else:
+            over = []
+        blocked, outside = self.rulings.blocked(rows), self.rulings.out_of_scope(rows)
+        held = [row for row, rule in zip(rows, blocked, strict=True) if rule]
+        self.blocked.hold(held)
+        left = [row for row, rule, reason in zip(rows, blocked, outside, strict=True) if not (rule or reason)]
+        for row, rule, reason in zip(rows, blocked, outside, strict=True):
+            if reason and not rule:
+                self.decisions.refuse(row, SCOPE)
+        self.counters.deferred -= len(rows) - len(left)
+        return over + left
+
+    def _judge_queued(self, row: UrlRow, trail: Trail, address: str) -> bool:
+        """Whether a URL whose turn it is, at an address, may be fetched; it is counted nowhere, and held if it may not."""
+        held = self.blocked
+        if not self.rulings.judges or not self.rulings.blocked([row], address)[0]:
+            if self.traps is None or not self.traps.concern(row.pld_key):
+                return True
+            if self._is_free(row) or not self.traps.catches([row])[0]:
+                return True
+            held = self.trapped
+        if trail:
+            self.trails.put(row.key, trail)
+        held.hold([row])
+        return False
+
+    def _closes(self, host: str, address: str) -> bool:
+        return bool(self.rulings.lists.closes(host, address))
 
     def add_done(self, row: UrlRow) -> None:
         """A URL has an outcome of an earlier run: it is dropped when it comes up in this form."""
@@ -221,6 +326,11 @@ class Gate:
     def come_back(self, now: float) -> UrlBatch:
         """Take URLs whose time has come, some at a time. They go on counting as deferred, which is up to the caller."""
         batch = self.delays.take(now, _BACK_AT_ONCE)
+        for held in self.held:
+            if held.due(now):
+                released = held.take(_BACK_AT_ONCE)
+                self.counters.deferred += len(released)
+                batch = UrlBatch.join([batch, released])
         undecided = (batch.flags & _DEFERRED) != 0
         if not undecided.any():
             return batch
@@ -232,7 +342,13 @@ class Gate:
 
     def next_time(self) -> float:
         """When the first URL may come back; inf when there is none."""
-        return min((self.delays.next_time(), *(time for time, _ in self._off)))
+        return min(
+            (
+                self.delays.next_time(),
+                *(held.next_time() for held in self.held),
+                *(time for time, _ in self._off),
+            )
+        )
 
     def validate(self) -> None:
         """Check the invariants."""
@@ -241,10 +357,14 @@ class Gate:
         assert all(count > 0 for count in self.done.values())
         self.ready.validate()
         self.delays.validate()
+        for held in self.held:
+            held.validate()
 
     def close(self) -> None:
         """Let go of the files; what was committed stays."""
         self.delays.close()
+        for held in self.held:
+            held.close()
 
 
 def _is_first(row: UrlRow) -> bool:

@@ -234,13 +234,19 @@ class Irlbot:
         """What became of a robots.txt; see `robots.origins`."""
         if pause > PATIENCE:
             self._permits.put_off(known.name)
-        elif not pause:
+        elif pause <= 0.0:
             # URLs that wait for it must see it, even if it is valid for a moment only.
-            until = max(known.until, self._gate.now + 2 * PATIENCE)
+            until = known.until if pause else max(known.until, self._gate.now + 2 * PATIENCE)
             unreachable = known.refusal == UNREACHABLE
             address = "" if host.server is None else host.server.address
             permit = Permit.of(
-                known.rules, known.learned, until, unreachable, address, max(host.address_until, 0.0)
+                known.rules,
+                known.learned,
+                until,
+                unreachable,
+                address,
+                max(host.address_until, 0.0),
+                unasked=pause < 0,
             )
             self._permits.learn(known.name, permit, again=not self._gate.begun)
 
@@ -317,6 +323,7 @@ class Irlbot:
 
     def _let_in(self, batch: UrlBatch, now: float) -> None:
         """URLs that may be fetched if robots.txt does not forbid it. Where that is known in RAM they are queued."""
+        batch = self._gate.judge(batch)
         if not len(batch):
             return
         if not self._settings.politeness.obey_robots:
@@ -365,8 +372,14 @@ class Irlbot:
         if self._has_space():
             for permitted in islice(self._permits.permitted(now), _BLOCKS):
                 for name, permit in permitted.outdated:
-                    self._take_permit(name, permit)
-                for name, permit, rows in permitted:
+                    if not permit.unasked:
+                        self._take_permit(name, permit)
+                for name, permit, waiting in permitted:
+                    rows = self._gate.judge_rows(waiting)
+                    if permit.unasked and rows:  # they may be fetched after all, and wait until it is over
+                        self._permits.check(UrlBatch.from_rows(rows))
+                    if permit.unasked or not rows:
+                        continue
                     self._take_permit(name, permit, rows[0].host_key)
                     if permit.address_until > now:
                         self._ready.locate(rows[0].host_key, permit.address, permit.address_until)

@@ -31,7 +31,7 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.decisions import ADDRESS_LIMIT, BLOCKED, FAR_TURN, RETRY, ROBOTS_UNKNOWN, Decisions
+from barkspider.frontier.decisions import ADDRESS_LIMIT, FAR_TURN, RETRY, ROBOTS_UNKNOWN, Decisions
 from barkspider.frontier.mirrors import MIRROR, Mirrors, is_home
 from barkspider.frontier.ownership import shares_hosts
 from barkspider.frontier.politeness.hosts import Asked, Host, QueuedUrl, Server, State
@@ -63,8 +63,10 @@ class Ready:
         decisions: Decisions,
         remembered_hosts: int,
         put_off: Callable[[float, UrlRow, Trail, str], None],
+        judge: Callable[[UrlRow, Trail, str], bool] = lambda *_: True,
     ) -> None:
-        """`put_off` is given a URL, no longer counted here, when it should come back, and by which rule."""
+        """`put_off` is given a URL, no longer counted here, when it should come back, and by which rule; `judge` one that is
+        to be fetched from an address, and says whether it may be: one that may not is no longer counted here."""
         self._politeness, self._decisions, self._put_off = settings.politeness, decisions, put_off
         self._counters = decisions.counters
         self._pauses = Pauses(settings.politeness)
@@ -73,7 +75,9 @@ class Ready:
         self._lookups = Slots(settings.dns.in_flight)  # of these slots, those for looking up addresses
         self._roster = Roster(settings.politeness, remembered_hosts)
         self._origins = Origins(settings, self._roster)
-        self.excluded: set[int] = set()  # keys of domains that are left alone, which others fill
+        self._judge = judge
+        self.rulings = 0  # their number: what was let in before there were as many is judged once more
+        self.closes: Callable[[str, str], bool] | None = None  # whether a host, at an address, is left alone
         self.mirrors: Mirrors | None = None  # of whom, if they are looked for
         self.by_address = Counter[str]()  # URLs that were taken from each server, where there is a limit
         self._most_by_address = settings.limits.address_urls
@@ -117,7 +121,7 @@ class Ready:
         if self._turn(host, now) > now + self._horizon:
             self._put_off(self._assign_turn(host, now), row, trail, FAR_TURN)
             return
-        entry = QueuedUrl(row, trail, known, rules)
+        entry = QueuedUrl(row, trail, known, rules, self.rulings)
         if self.mirrors is not None and is_home(row):
             host.push_first(entry)
         else:
@@ -218,6 +222,9 @@ class Ready:
                     self._ask(host, number, now, taken)
                 else:
                     roster.line_up(host)
+            elif self.closes is not None and self.closes(host.name(), ""):
+                self._leave(host, "", now)
+                roster.schedule(host)
             elif self._admits(number := host.lookup_rank(), host.pld, host):
                 taken.append(self._look_up(host, number, now))
             else:
@@ -275,6 +282,9 @@ class Ready:
         """The next request to a host, or None when it has none now; what robots.txt refuses ends here."""
         assert host.server is not None
         address = host.server.address
+        if self.closes is not None and host.is_wanted() and self.closes(host.name(), address):
+            self._leave(host, address, now)
+            return None
         if host.robots:
             asked, *rest = host.robots
             host.robots = tuple(rest)
@@ -285,15 +295,20 @@ class Ready:
                 return self._fetch_robots(host, errand, address)
         blocked = False
         while (entry := host.first) is not None:
-            if host.pld in self.excluded:
-                self._decisions.refuse(self._take_out(host, entry), BLOCKED)
-                continue
             if 0 < self._most_by_address <= self.by_address[address]:
                 self._decisions.refuse(self._take_out(host, entry), ADDRESS_LIMIT)
                 continue
             if self.wildcards is not None and (rule := self.wildcards.refusal(host.key)):
                 self._decisions.refuse(self._take_out(host, entry), rule)
                 continue
+            if entry.judged != self.rulings or self.closes is not None:
+                host.pop(entry)
+                self._counters.queued -= 1
+                if not self._judge(entry.row, entry.trail, address):
+                    continue
+                entry.judged = self.rulings
+                host.push_first(entry)
+                self._counters.queued += 1
             if self.mirrors is not None and (verdict := self.mirrors.verdict(entry.row, now)):
                 row = self._take_out(host, entry)
                 if verdict == MIRROR:
@@ -324,6 +339,12 @@ class Ready:
         if blocked:
             host.state = State.BLOCKED
         return None
+
+    def _leave(self, host: Host, address: str, now: float) -> None:
+        """A host is left alone: what waits for it is judged, and robots.txt are not asked for."""
+        while (entry := host.first) is not None:
+            self._judge(self._take_out(host, entry), entry.trail, address)
+        self._origins.leave(host, now)
 
     @staticmethod
     def _fetch_robots(host: Host, asked: Asked, address: str) -> FetchRobots:

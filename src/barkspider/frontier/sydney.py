@@ -204,7 +204,7 @@ class Sydney:
     def give(self, now: float, room: int) -> tuple[list[Instruction], float]:
         """Empty S into P when that is empty, search S when nobody in P may be contacted."""
         if self._has_space():
-            back = self._gate.come_back(now)
+            back = self._gate.judge(self._gate.come_back(now))
             self._counters.deferred -= len(back)
             for row in back.rows():
                 self._gate.put(row, now)
@@ -230,10 +230,11 @@ class Sydney:
         while len(instructions) < room and fed < _FED and len(self._queue) and self._has_space():
             wanted = room - len(instructions)
             batch = UrlBatch.checked(Texts.from_arrow(self._queue.pop_batch(wanted)))
+            fed += len(batch)
+            batch = self._gate.judge(batch)
             self._counters.deferred -= len(batch)
             for row in batch.rows():
                 self._gate.put(row, now)
-            fed += len(batch)
             instructions += self._ready.take(now, wanted)
         return instructions, fed
 
@@ -387,6 +388,9 @@ class Sydney:
             taken = new.where(chosen)
             self._mark(self._keys(taken))
             self._counters.discovered += len(taken)
+            self._counters.deferred += len(taken)
+            taken = self._gate.judge(taken)
+            self._counters.deferred -= len(taken)
             for row in taken.rows():
                 if self._gate.admits(row, now):
                     self._gate.put(row, now)

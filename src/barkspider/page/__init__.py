@@ -8,8 +8,8 @@ no more than the page itself and its links.
 
 `read` is the whole, for HTML: `charset` first, then `scan` with the letters of markup (`lexing`) and the `names` of
 tags, then `collect` with `references`, `requisites` (`css` reads style sheets) and `directives`, then `hrefs`, the
-links; `listings` reads sitemaps and feeds; `text` is what people read, `fingerprint` what tells pages apart, `classify`
-what is kept.
+links; `listings` reads sitemaps and feeds; `text` is what people read, `fingerprint` what tells pages apart, `gist` what
+they say as a number, `classify` what is kept.
 """
 
 from barkspider.page.charset import find_charset

@@ -11,7 +11,7 @@ import math
 import signal
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -25,7 +25,7 @@ from barkspider.engine.folder import LOCK, events, part_folders
 from barkspider.engine.job import Job
 from barkspider.engine.preflight import canonical_seeds
 from barkspider.engine.statistics import Statistics
-from barkspider.engine.steering import block_domain, change_limits
+from barkspider.engine.steering import change_limits
 from barkspider.engine.trust import write_settings
 from barkspider.frontier.census import KeySample, census_from, committed_census
 from barkspider.parallel.division import check_division, check_share, here, share
@@ -200,10 +200,10 @@ class Supervisor:
             return self._tell_all(command)
         elif command == "change":
             return self._change([str(option) for option in details["settings"]])
-        elif command == "block":
-            domain = block_domain(self._job, str(details["domain"]))
-            self._log("blocked", domain=domain)
-            return self._tell_all(command, domain=domain)
+        elif command == "rule":
+            return self._rule(details["changes"], str(details.get("why", "")))
+        elif command == "rules":
+            return self._about_rules()
         elif command == "status":
             return self._whole_status()
         return self._status([])
@@ -250,9 +250,7 @@ class Supervisor:
     async def _add(self, urls: Sequence[str], again: Collection[str]) -> dict[str, Any]:
         """Every part gets all of them: for its scope, and to take those that are its own."""
         seeds = canonical_seeds(self._job.settings, ((url, "") for url in urls))
-        silent = [part for part in self._parts if not part.is_running]
-        if silent:
-            raise JobError(f"{silent[0].folder.name} is being started again; try in a moment")
+        self._check_running()
         self._job.add_seeds(seeds)
         await asyncio.to_thread(self._copy_about)
         for part in self._parts:
@@ -261,6 +259,34 @@ class Supervisor:
                     f"{part.folder.name} did not answer; add them once more: what is known does not count twice"
                 )
         return {"added": len(seeds)}
+
+    async def _rule(self, changes: Sequence[tuple[str, str]], why: str) -> dict[str, Any]:
+        """Every part goes by all rules; each writes them into its journal."""
+        self._check_running()
+        known, answer = False, dict[str, Any]()
+        for part in self._parts:
+            told = await part.ask("rule", changes=list(changes), why=why)
+            if told is None:
+                raise JobError(
+                    f"{part.folder.name} did not answer; say it once more: what is known does not count twice"
+                )
+            known, answer = known or told["known"], told
+        self._log("ruled", changes=list(changes), why=why)
+        return {**answer, "known": known}
+
+    async def _about_rules(self) -> dict[str, Any]:
+        given, blocked, traps = dict[str, str](), Counter[str](), list[dict[str, Any]]()
+        for part in self._parts:
+            told = await part.ask("rules") or {}
+            given |= told.get("given", {})
+            blocked.update(told.get("blocked", {}))
+            traps += told.get("traps", [])
+        return {"given": given, "blocked": dict(blocked), "traps": traps}
+
+    def _check_running(self) -> None:
+        silent = [part for part in self._parts if not part.is_running]
+        if silent:
+            raise JobError(f"{silent[0].folder.name} is being started again; try in a moment")
 
     # ── looking after parts ────────────────────────────────────────────────────────────────────
 

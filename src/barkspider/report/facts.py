@@ -91,6 +91,14 @@ def collect(path: Path) -> Facts:
     )
 
 
+def read_limits(path: Path) -> list[Limit]:
+    """Of a job, which may be running, the limits alone."""
+    job = open_job(path)
+    samples, ended = job.history(), _last_end(path)
+    links = samples.last("links") or float(ended.get("links", 0))
+    return limits(job, _reasons(samples, ended, "out_of_scope"), int(links))
+
+
 def _last_end(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for event in events(path):

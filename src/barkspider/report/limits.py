@@ -98,6 +98,37 @@ def limits(job: StoredJob, out_of_scope: dict[str, int], links: int) -> list[Lim
     ]
 
 
+# Of what stops sites, how the sites are spread; of what stops URLs, the URLs.
+_SPREADS = """
+    WITH sites AS (SELECT count(*) AS urls, count(*) FILTER (duplicate_of IS NOT NULL) AS duplicates, max(depth) AS depth
+                   FROM pages GROUP BY url_host_name)
+    SELECT 'limits.site_urls' AS setting, quantile_disc(urls, {at}) AS found FROM sites UNION ALL
+    SELECT 'limits.site_duplicates', quantile_disc(duplicates, {at}) FROM sites UNION ALL
+    SELECT 'scope.depth', quantile_disc(depth, {at}) FROM sites UNION ALL
+    SELECT 'fetch.timeout', quantile_disc(fetch_seconds, {at}) FROM pages UNION ALL
+    SELECT 'fetch.max_size', quantile_disc(content_length, {at}) FROM pages UNION ALL
+    SELECT 'url.max_length', quantile_disc(length(url), {at}) FROM pages UNION ALL
+    SELECT 'limits.page_links', quantile_disc(links, {at}) FROM pages
+"""
+SHARES = (0.5, 0.9, 0.99, 1.0)  # the last but one is what a limit would be that stops one in a hundred
+_DEEP = """
+    SELECT count(*) AS links, count(*) FILTER (page.url_path <> '/' OR page.url_query IS NOT NULL) AS deep
+    FROM pages AS page JOIN pages AS source ON page.parent = source.key WHERE page.url_host_name <> source.url_host_name
+"""
+
+
+def spreads(job: StoredJob) -> dict[str, list[float]]:
+    """Behind each limit, by its setting: what `SHARES` of the sites, or URLs, do not exceed."""
+    rows = job.query(_SPREADS.format(at=list(SHARES))).to_pylist()
+    return {row["setting"]: [float(each) for each in row["found"] or ()] for row in rows}
+
+
+def deep_links(job: StoredJob) -> tuple[int, int]:
+    """Of the pages that were found by a link from another site, all, and those that are not its home page."""
+    (row,) = job.query(_DEEP).to_pylist()
+    return row["links"], row["deep"]
+
+
 def _suggestion(settings: Settings, setting: str, reached: int, of: int) -> str:
     """What the figures ask for; a person decides, as the paper says: traps are no reason to raise a limit."""
     is_set = {

@@ -118,8 +118,16 @@ class RecentKeys:
 
     def add(self, key: int) -> bool:
         """Put a key in; whether it is new, as far as is remembered."""
-        keys = np.array([key], np.uint64)
+        return bool(self.add_all(np.array([key], np.uint64))[0])
+
+    def add_all(self, keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Put keys in; which of them are new, as far as is remembered. Of equal keys the first is new."""
         if len(self._young) >= self._most:
             self._young, self._old = KeySet(), self._young
-        known = not self._old.missing(keys)[0]
-        return bool(self._young.add(keys)[0]) and not known
+        new = self._old.missing(keys)
+        new &= self._young.add(keys)
+        return new
+
+    def keys(self) -> npt.NDArray[np.uint64]:
+        """All that is remembered, in no order."""
+        return np.union1d(self._old.keys(), self._young.keys())

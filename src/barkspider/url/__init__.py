@@ -7,7 +7,8 @@ whether it belongs to the crawl, and `RobotsRules` whether its site lets us in. 
 `PathPattern`, the patterns of robots.txt.
 
 They are in `parse`, `normalise` (with `replicas`), `domains` (with `suffixes`), `keys`, `scope`, `robots` and `patterns`; `partition`
-says which process owns a URL, `robots_lines` which line of a robots.txt decides about one. The links of a page go
+says which process owns a URL, `robots_lines` which line of a robots.txt decides about one. `lists` are rules of people,
+`regexes` theirs and those of scope; `shape` is what is left of a URL without what is counted through in it. The links of a page go
 through compiled functions: `resolve` makes URLs of those that are simple, `origins` knows what depends on the origin
 alone, `rows` packs those in scope, with keys by `xxh3`.
 """

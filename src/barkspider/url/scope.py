@@ -10,13 +10,14 @@ looks through those that are left, the final dot of a name, the IPv6 forms of an
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from barkspider.core.errors import SettingsError, UrlError
 from barkspider.core.settings import Scope
 from barkspider.url.domains import Domains, is_address
 from barkspider.url.parse import origin, parse, split
 from barkspider.url.patterns import PathPattern, comparable, plain_escapes
+from barkspider.url.regexes import Patterns
 
 # The ports that the WHATWG fetch standard blocks: a request there would speak to another protocol.
 _BLOCKED_BY_BROWSERS = (
@@ -91,25 +92,30 @@ class ScopeRules:
         self._ports = frozenset(scope.ports)
         self._include_hosts = _HostSet(scope.include_hosts)
         self._exclude_hosts = _HostSet(scope.exclude_hosts, plain=True)
-        self._include_domains = frozenset(map(_canonical_host, scope.include_domains))
-        self._exclude_domains = frozenset(
-            _plain_host(_canonical_host(name)) for name in scope.exclude_domains
-        )
+        self._include_domains = frozenset(map(canonical_host, scope.include_domains))
+        self._exclude_domains = frozenset(plain_host(canonical_host(name)) for name in scope.exclude_domains)
         self._include_paths = [PathPattern(pattern) for pattern in scope.include_paths]
         self._exclude_paths = [
             PathPattern(reading)
             for pattern in scope.exclude_paths
             for reading in {pattern, plain_escapes(pattern)}
         ]
+        self._include_regexes, self._exclude_regexes = (
+            Patterns(scope.include_regexes),
+            Patterns(scope.exclude_regexes),
+        )
         self._include_extensions = frozenset(map(_canonical_extension, scope.include_extensions))
         self._exclude_extensions = frozenset(map(_canonical_extension, scope.exclude_extensions))
         self._looks_at_paths = bool(self._include_paths or self._exclude_paths)
+        self._looks_at_texts = bool(self._include_regexes or self._exclude_regexes)
         self._looks_at_extensions = bool(self._include_extensions or self._exclude_extensions)
         self._exact_urls = scope.level == "page"
         self._seed_urls: set[str] = set()
         self._seed_hosts: set[str] = set()
         # Whether a verdict takes more than the origin and the depth.
-        self.looks_at_urls = self._exact_urls or self._looks_at_paths or self._looks_at_extensions
+        self.looks_at_urls = (
+            self._exact_urls or self._looks_at_paths or self._looks_at_extensions or self._looks_at_texts
+        )
         for seed in seeds:
             self.extend(seed)
 
@@ -125,19 +131,27 @@ class ScopeRules:
     def refuses(self, url: str, host: str, depth: int) -> str | None:
         """None when the canonical `url` on `host` is in scope, else why not.
 
-        Reasons: `scheme`, `port`, `host`, `domain`, `scope` (the level), `path`, `extension`, `depth`.
+        Reasons: `scheme`, `port`, `host`, `domain`, `scope` (the level), `path`, `extension`, `regex`, `depth`.
         """
         return self.refuses_origin(origin(url), host) or self.refuses_url(url, depth)
 
     def excludes(self, url: str) -> str | None:
         """As `refuses` for a seed, what one redirects to, and what a page needs to be shown: the user asked for it,
         whatever the level is and whatever is included. Schemes, ports and exclusions hold for it too."""
-        _, host, _, target = split(url)
-        return (
-            self._judge_door(origin(url))
-            or self._judge_host(host, asked_for=True)
-            or self._judge_target(target, asked_for=True)
-        )
+        return self.exclude_all([url])[0]
+
+    def exclude_all(self, urls: Sequence[str]) -> list[str | None]:
+        """As `excludes`, of many: regular expressions then cost little more than of one."""
+        found = list[str | None]()
+        for url, text in zip(urls, self._judge_texts(urls, asked_for=True), strict=True):
+            _, host, _, target = split(url)
+            found.append(
+                self._judge_door(origin(url))
+                or self._judge_host(host, asked_for=True)
+                or self._judge_target(target, asked_for=True)
+                or text
+            )
+        return found
 
     def bars(self, url: str, origin: str) -> bool:
         """Whether the robots.txt of an origin is not to be followed to `url`: it is of another domain, and the user
@@ -155,13 +169,17 @@ class ScopeRules:
 
     def refuses_url(self, url: str, depth: int) -> str | None:
         """As `refuses`, when it is known that the origin of the URL is not refused."""
-        if self.looks_at_urls:
-            if self._exact_urls and url not in self._seed_urls:
-                return "scope"
-            reason = self._judge_target(split(url).target)
-            if reason is not None:
-                return reason
-        return "depth" if depth > self.most_depth else None
+        reason = self.refuse_all([url])[0] if self.looks_at_urls else None
+        return reason or ("depth" if depth > self.most_depth else None)
+
+    def refuse_all(self, urls: Sequence[str]) -> list[str | None]:
+        """As `refuses_url`, of many and without their depth."""
+        return [
+            "scope"
+            if self._exact_urls and url not in self._seed_urls
+            else self._judge_target(split(url).target) or text
+            for url, text in zip(urls, self._judge_texts(urls), strict=True)
+        ]
 
     def refuses_origin(self, place: str, host: str) -> str | None:
         """Why nothing of an origin is in scope, or None. It holds until `extend` is called."""
@@ -179,7 +197,7 @@ class ScopeRules:
 
     def _judge_host(self, host: str, asked_for: bool = False) -> str | None:
         if self._exclude_hosts or self._exclude_domains:
-            plain = _plain_host(host)
+            plain = plain_host(host)
             if plain in self._exclude_hosts:
                 return "host"
             if self._domains.pay_level(plain) in self._exclude_domains:
@@ -196,6 +214,18 @@ class ScopeRules:
         if level == "domain":
             return None if self._domains.pay_level(host) in self._seed_hosts else "scope"
         return None
+
+    def _judge_texts(self, urls: Sequence[str], asked_for: bool = False) -> list[str | None]:
+        if not self._looks_at_texts:
+            return [None] * len(urls)
+        out = self._exclude_regexes.which(urls)
+        if self._exclude_regexes and any("%" in url for url in urls):
+            plain = self._exclude_regexes.which([plain_escapes(url) for url in urls])
+            out = [one or other for one, other in zip(out, plain, strict=True)]
+        if asked_for or not self._include_regexes:
+            return ["regex" if pattern else None for pattern in out]
+        within = self._include_regexes.which(urls)
+        return ["regex" if no or not yes else None for no, yes in zip(out, within, strict=True)]
 
     def _judge_target(self, target: str, asked_for: bool = False) -> str | None:
         if self._looks_at_paths:
@@ -227,8 +257,8 @@ class _HostSet:
         self._trees: set[str] = set()
         for name in names:
             below = name.removeprefix("*.")
-            host = _canonical_host(below)
-            (self._hosts if below == name else self._trees).add(_plain_host(host) if plain else host)
+            host = canonical_host(below)
+            (self._hosts if below == name else self._trees).add(plain_host(host) if plain else host)
 
     def __bool__(self) -> bool:
         return bool(self._hosts or self._trees)
@@ -243,7 +273,12 @@ class _HostSet:
         return False
 
 
-def _canonical_host(name: str) -> str:
+def canonical_host(name: str) -> str:
+    """A host as canonical URLs write it; `SettingsError` for what is none.
+
+    >>> canonical_host("Example.COM")
+    'example.com'
+    """
     try:
         host = parse(f"http://{name}/").host_str
     except UrlError:
@@ -254,10 +289,10 @@ def _canonical_host(name: str) -> str:
     return host
 
 
-def _plain_host(host: str) -> str:
+def plain_host(host: str) -> str:
     """A canonical host as exclusions are compared with it: however it is written, it is this one that answers.
 
-    >>> _plain_host("a.example."), _plain_host("[::ffff:7f00:1]"), _plain_host("[64:ff9b::7f00:1]"), _plain_host("[::1]")
+    >>> plain_host("a.example."), plain_host("[::ffff:7f00:1]"), plain_host("[64:ff9b::7f00:1]"), plain_host("[::1]")
     ('a.example', '127.0.0.1', '127.0.0.1', '[::1]')
     """
     if not host.startswith("["):

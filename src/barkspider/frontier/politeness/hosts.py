@@ -69,12 +69,15 @@ class Origin:
 
 
 class QueuedUrl:
-    """A URL in the queue of its host, with its origin where robots.txt counts, and the rules that have allowed it."""
+    """A URL in the queue of its host, with its origin where robots.txt counts, and the rules that have allowed it; `judged`
+    is the number of the rulings by which it was let in."""
 
-    __slots__ = ("behind", "origin", "row", "rules", "trail")
+    __slots__ = ("behind", "judged", "origin", "row", "rules", "trail")
 
-    def __init__(self, row: UrlRow, trail: Trail, origin: Origin | None, rules: RobotsRules | None) -> None:
-        self.row, self.trail, self.origin, self.rules = row, trail, origin, rules
+    def __init__(
+        self, row: UrlRow, trail: Trail, origin: Origin | None, rules: RobotsRules | None, judged: int = -1
+    ) -> None:
+        self.row, self.trail, self.origin, self.rules, self.judged = row, trail, origin, rules, judged
         self.behind: QueuedUrl | None = None
 
 

@@ -32,9 +32,14 @@ from barkspider.frontier.robots.rules import (
 )
 from barkspider.url import ALLOW_ALL, DISALLOW_ALL, Domains, KeyMaker, RobotsRules, origin, split
 
-# Told when the robots.txt of an origin of a host is known or given up (0), or else after which pause it is asked again.
+# Told when the robots.txt of an origin of a host is known or given up (0), or else after which pause it is asked again;
+# NOBODY_ASKED if its host is left alone.
 Learned: TypeAlias = Callable[[Host, Origin, float], None]
 
+LEFT_ALONE = (
+    10.0  # seconds for which a robots.txt that nobody may ask for counts as known: for those who wait for it
+)
+NOBODY_ASKED = -1.0  # instead of a pause
 _REMEMBERED_DOMAINS = 1_000  # a host is asked about once
 _MOST_ERRANDS = (
     8  # that wait at a host; for further origins the file counts as unavailable, and is asked for later
@@ -165,6 +170,28 @@ class Origins:
         host.robots = host.errands = ()
         for name, _, _ in led_here:
             self._learn(name, ALLOW_ALL, None, now)
+
+    def leave(self, host: Host, now: float) -> None:
+        """A host is left alone: nobody is asked, and a redirect to it led nowhere. Who waits for its own robots.txt is to come
+        up and be judged."""
+        own, errands, host.robots, host.errands = host.robots, host.errands, (), ()
+        for name, _, _ in errands:
+            self._learn(name, ALLOW_ALL, None, now)
+        for name, _, _ in own:
+            if self._host_of(name) is not host:
+                self._learn(name, ALLOW_ALL, None, now)
+                continue
+            known = host.origin(name)
+            if known is not None:
+                self._set_asking(known, False)
+                known.rules, known.refusal, known.learned, known.until = (
+                    DISALLOW_ALL,
+                    ROBOTS,
+                    -math.inf,
+                    now + LEFT_ALONE,
+                )
+                self.learned(host, known, NOBODY_ASKED)
+                known.until = now
 
     def validate(self) -> None:
         """Check the invariant."""

@@ -13,7 +13,7 @@ from barkspider.core.texts import Rows, Texts
 from barkspider.url import RobotsRules
 
 _HEAD = np.dtype([("until", "<u4"), ("learned", "<u4"), ("flags", "u1")])
-_UNREACHABLE, _HAS_ADDRESS = 1, 2  # bits of `flags`
+_UNREACHABLE, _HAS_ADDRESS, _UNASKED = 1, 2, 4  # bits of `flags`
 _FIXED = struct.Struct("<IIB")  # the same
 _ADDRESS = struct.Struct("<IB")  # until when it holds, its length; the address follows, and then the rules
 _LATEST = (1 << 32) - 1
@@ -24,7 +24,8 @@ class Permit:
     """What is known of the robots.txt of an origin, good `until` a time; `learned` is when the site gave it.
 
     `unreachable` says that all is forbidden because it could not be had. `address` is that of its host, "" if that is not
-    known, and good until `address_until`. Times are whole seconds.
+    known, and good until `address_until`. `unasked` says that nobody was asked, as its host is left alone: URLs that waited
+    come up by it, and it says nothing of them. Times are whole seconds.
 
     >>> permit = Permit.of(RobotsRules([(False, "/x")], crawl_delay=2.0), learned=100.7, until=3700)
     >>> permit.rules.allows("/x/y"), permit.rules.crawl_delay, permit.learned, permit.unreachable
@@ -39,6 +40,7 @@ class Permit:
     encoded: bytes  # the rules; not to be read by those who have the ones of this time already
     address: str = ""
     address_until: int = 0
+    unasked: bool = False
 
     @classmethod
     def of(
@@ -49,10 +51,17 @@ class Permit:
         unreachable: bool = False,
         address: str = "",
         address_until: float = 0.0,
+        unasked: bool = False,
     ) -> Permit:
         """From rules as they were read."""
         return cls(
-            second(until), second(learned), unreachable, rules.encode(), address, second(address_until)
+            second(until),
+            second(learned),
+            unreachable,
+            rules.encode(),
+            address,
+            second(address_until),
+            unasked,
         )
 
     @property
@@ -65,7 +74,7 @@ class Permit:
 
     def encode(self) -> bytes:
         """A value of the cache."""
-        flags = _UNREACHABLE * self.unreachable | _HAS_ADDRESS * bool(self.address)
+        flags = _UNREACHABLE * self.unreachable | _HAS_ADDRESS * bool(self.address) | _UNASKED * self.unasked
         place = self.address.encode()
         where = _ADDRESS.pack(self.address_until, len(place)) + place if place else b""
         return _FIXED.pack(self.until, self.learned, flags) + where + self.encoded
@@ -82,7 +91,8 @@ class Permit:
                 address = value[rest - length : rest].decode("ascii")
         except (struct.error, UnicodeDecodeError) as error:
             raise StorageError("robots/cache is damaged") from error
-        return cls(until, learned, bool(flags & _UNREACHABLE), value[rest:], address, address_until)
+        is_unreachable, unasked = bool(flags & _UNREACHABLE), bool(flags & _UNASKED)
+        return cls(until, learned, is_unreachable, value[rest:], address, address_until, unasked)
 
 
 def until_of(values: Texts, rows: Rows) -> npt.NDArray[np.int64]:
