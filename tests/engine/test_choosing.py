@@ -71,6 +71,12 @@ def test_exactly_the_budget_is_chosen_however_the_pages_are_parted() -> None:
     assert not any(choice.due(part).any() for part in parts)  # it is spent
 
 
+def test_a_budget_that_is_nearly_nothing_is_spent_all_the_same() -> None:
+    rates = np.array([2.8e-4])
+    assert frequencies("optimal", rates, 0.02, np.array([5_000.0])) == pytest.approx(0.02 / 5_000)
+    assert frequencies("optimal", np.array([1.0, 2.0]), 1e-3).sum() == pytest.approx(1e-3)
+
+
 def test_with_nothing_known_the_oldest_go_first() -> None:
     found = pages([np.nan] * 4, [1.0, 4.0, 2.0, 3.0])
     choice = Choice(Budget(2), 1e9)

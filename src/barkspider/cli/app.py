@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from typer.main import get_command
 
+from barkspider.cli.cloaking import cloaking
 from barkspider.cli.control import add, pause, status, stop
 from barkspider.cli.crawl import crawl
 from barkspider.cli.dashboard import dashboard
@@ -91,6 +92,7 @@ _GROUPS = {
         verify,
         rank,
         duphosts,
+        cloaking,
     ),
     "To think first": (
         plan,

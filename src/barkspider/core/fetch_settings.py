@@ -17,6 +17,10 @@ class Agent:
     contact: str = setting(
         "", "A URL or e-mail address where site owners reach you; a public host is not crawled without one"
     )
+    second: str = setting(
+        "",
+        "A second product name of yours, under which `barkspider cloaking` asks for some pages once more; empty: it asks nobody",
+    )
     email: str = setting("", "An e-mail address sent in From; when empty, the contact if it is one")
 
 

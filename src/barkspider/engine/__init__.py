@@ -24,7 +24,7 @@ Jobs that no crawl runs on: `stored` reads one back, `corpus` its texts, `change
 has it, `verify` checks it, `adding` gives it URLs, `rules` what people rule about URLs, `recrawl` its old pages to
 fetch again, or by `choosing` those that change, of which `earlier` finds what is stored. `dividing` hands on what a part of a crawl holds to parts of another
 number. `domain_aliases` finds the domains that only lead elsewhere, `duphosts` the hosts that are copies of others,
-which `revisiting` visits once more, and `replicas` is the list of them that a later crawl goes by.
+which `revisiting` visits once more, `cloaking` pages that show others something else, and `replicas` is the list of them that a later crawl goes by.
 `explain` is one fetch in all its steps, `why` what became of a URL, `reputation` what its domain may spend.
 """
 

@@ -72,14 +72,17 @@ def _optimal(rates: Numbers, budget: float, counts: Numbers) -> Numbers:
     some, each = rates[changing], counts[changing]
     if not len(some):
         return frequencies("uniform", rates, budget, counts)
-    low, high = -700.0, float(np.log(1 / some.min()))  # of log µ
+    low, high = -700.0, float(np.log(1 / some.min())) + 1e-6  # of log µ, at which nobody is visited
     for _ in range(_STEPS):
         middle = (low + high) / 2
         if float((_visits(some, np.exp(middle)) * each).sum()) > budget:
             low = middle
         else:
             high = middle
-    found[changing] = _visits(some, np.exp(high))
+    # Where next to nothing can be visited the last step of µ is from too much to nothing: what is between is shared out.
+    less, more = _visits(some, np.exp(high)), _visits(some, np.exp(low))
+    missing, step = budget - float((less * each).sum()), float(((more - less) * each).sum())
+    found[changing] = less + (more - less) * (min(max(missing / step, 0.0), 1.0) if step > 0 else 0.0)
     return found
 
 
