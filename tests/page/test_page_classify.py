@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from barkspider.core import plugins
 from barkspider.core.errors import SettingsError
 from barkspider.core.load import load_settings
 from barkspider.core.settings import Page as PageSettings
-from barkspider.page import Candidate, Classifier, Verdict, classify
+from barkspider.page import Candidate, Classifier, Verdict
 
 PAGE = Candidate(
     "http://www.example.pt/a", "example.pt", "text/html", language="pt", text=lambda: "Vinho verde. Água!"
@@ -125,7 +126,7 @@ def test_what_it_raises_is_an_error_of_that_page(own: ModuleType) -> None:
 def test_an_entry_point_is_found_by_its_name(own: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     own.judge = lambda page, linked: (False, False)  # type: ignore[attr-defined]
     point = EntryPoint("strict", "their_classifiers:judge", "barkspider.classifiers")
-    monkeypatch.setattr(classify, "entry_points", lambda **asked: EntryPoints([point]).select(**asked))
+    monkeypatch.setattr(plugins, "entry_points", lambda **asked: EntryPoints([point]).select(**asked))
     assert Classifier(PageSettings(classifier="strict")).judge(PAGE).keep is False
     with pytest.raises(SettingsError, match="no entry point 'other'"):
         Classifier(PageSettings(classifier="other"))
