@@ -12,6 +12,8 @@ from itertools import count
 
 from barkspider.core.batch import UrlBatch
 from barkspider.core.events import (
+    CheckIn,
+    CheckOut,
     FetchPage,
     FetchRobots,
     Frontier,
@@ -119,7 +121,9 @@ class VirtualWeb:
         return self.slow.get(url, self.latency)
 
     def answer(self, now: float, instruction: Instruction) -> Outcome:
-        assert not isinstance(instruction, Seal | Rest | Score), "it is for other processes"
+        assert not isinstance(instruction, Seal | Rest | Score | CheckOut | CheckIn), (
+            "it is for other processes"
+        )
         if isinstance(instruction, ResolveHost):
             address = self.servers.get(
                 instruction.host, f"127.9.{instruction.host_key % 256}.{instruction.host_key % 251}"

@@ -114,6 +114,14 @@ def _complete(values: Mapping[str, Any]) -> Settings:
         raise SettingsError("budget.merge_redirects works with budget.reputation = supporters only: set both")
     if settings.order == "backlinks" and settings.frontier != "irlbot":
         raise SettingsError("order = backlinks works with frontier = irlbot only: set both, or neither")
+    if settings.frontier == "site" and settings.limits.domain_urls:
+        raise SettingsError(
+            "limits.domain_urls is for frontier = irlbot or sydney: with site, set limits.site_urls"
+        )
+    if settings.parallel.database and settings.frontier != "site":
+        raise SettingsError("parallel.database works with frontier = site only: set both, or neither")
+    if settings.frontier == "site" and settings.store.url:
+        raise SettingsError("store.url works with frontier = irlbot or sydney: leave it out with site")
     return settings
 
 
@@ -137,6 +145,7 @@ _CHANGEABLE = (
     "parallel.outbox",
     "parallel.lease",
     "parallel.watchdog",
+    "site",
     "archive.keep_local",
     "store",
 )

@@ -499,8 +499,32 @@ class Parallel:
         "On a cluster: a part that has had no word of the overseer for so long stops, and another takes its place",
         low=1.0,
     )
+    database: str = _setting(
+        "",
+        "With frontier = site, the PostgreSQL that has the sites, such as postgresql://user@host/name, which several jobs may "
+        "share; without one it is a file of the job",
+        secret=True,
+        harmless=("",),
+    )
     watchdog: float = _duration(
         "5m", "A process that has work and does nothing for so long is started anew", low=1.0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A crawl site by site, `frontier = site` (The Viúva Negra crawler, section 4)."""
+
+    at_once: int = _setting(
+        500, "Sites that a process crawls at once, so that their pauses do not leave it idle", low=1
+    )
+    lease: float = _duration(
+        "5m",
+        "For how long a process has a site unless it says that it goes on; of one that died others take the sites then",
+        low=0.1,
+    )
+    tries: int = _setting(
+        3, "Visits to a site that does not answer, the later ones behind all other sites", low=1
     )
 
 
@@ -537,8 +561,9 @@ class Settings:
 
     frontier: str = _setting(
         "irlbot",
-        "What orders the crawl: irlbot (URLs on disk, budgets by reputation) or sydney (limited memory)",
-        choices=("irlbot", "sydney"),
+        "What orders the crawl: irlbot (URLs on disk, budgets by reputation), sydney (limited memory), or site (one site after "
+        "the other, each as a whole)",
+        choices=("irlbot", "sydney", "site"),
     )
     order: str = _setting(
         "budget",
@@ -582,5 +607,6 @@ class Settings:
     page: Page = field(default_factory=Page)
     archive: Archive = field(default_factory=Archive)
     parallel: Parallel = field(default_factory=Parallel)
+    site: Site = field(default_factory=Site)
     store: Store = field(default_factory=Store)
     trace: Trace = field(default_factory=Trace)

@@ -3,7 +3,7 @@
 The engine calls `step(now, outcomes)` and gets instructions and the time of its next call (see
 `barkspider.core.events`). Inside, URLs move like this:
 
-    outcomes ─► driver ─ Found ─► source: `irlbot` or `sydney` ─ admits, put ─► gate ─► ready ─► instructions
+    outcomes ─► driver ─ Found ─► source, such as `irlbot` ─ admits, put ─► gate ─► ready ─► instructions
                   │                 ▲                                                     │
                   └► ready          └───────────────── come_back ◄──── Q_W ◄─── put_off ──┘
 
@@ -13,6 +13,7 @@ where URLs come from: `irlbot` has them in `stages` on disk, by their domains' r
 disk; `sydney_on_disk` has the set of seen URLs there too, and lets pages wait until it has told (`inquiries`). All hand
 them on through the `gate`, which knows the `shares` of sites and domains, what an earlier run has done already, which
 redirects led to a URL (`trails`), what links that were found later say of it (`later`), and Q_W.
+`site_by_site` has a `local` frontier in RAM for each site that it has checked out of a database, which knows of all others.
 `ready` has a queue a host: there `politeness` says who may be contacted when, and `robots` what they forbid.
 `decisions` counts, by rule, what is refused, fails, is put off, held back or dropped, and traces a sample of it.
 
@@ -35,6 +36,7 @@ from barkspider.frontier.exchange import NAME, Exchange
 from barkspider.frontier.gate import Gate, States
 from barkspider.frontier.irlbot import Irlbot
 from barkspider.frontier.memory import Memory
+from barkspider.frontier.site_by_site import SiteBySite
 from barkspider.frontier.source import Source
 from barkspider.frontier.stages import Stages
 from barkspider.frontier.strays import Strays
@@ -69,6 +71,8 @@ def open_frontier(
     source: Source
     if settings.frontier == "irlbot":
         source = Irlbot(settings, gate, Stages(settings, env, folder, state=state, background=background))
+    elif settings.frontier == "site":
+        source = SiteBySite(settings, gate)
     else:
         # Here: their kernels take a second to compile.
         from barkspider.frontier.sydney import Sydney

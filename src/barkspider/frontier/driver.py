@@ -16,12 +16,15 @@ from typing import Any
 
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.events import (
+    CheckedIn,
+    CheckedOut,
     Decision,
     Denied,
     FetchPage,
     Granted,
     HostResolved,
     Instruction,
+    LeaseLost,
     Outcome,
     PageFetched,
     Prepared,
@@ -42,6 +45,7 @@ from barkspider.frontier.exchange import Exchange
 from barkspider.frontier.gate import Gate
 from barkspider.frontier.looking import about_host
 from barkspider.frontier.memory import Memory
+from barkspider.frontier.site_by_site import SiteBySite
 from barkspider.frontier.source import Found, Source
 from barkspider.storage.keyset import RecentKeys
 
@@ -247,6 +251,11 @@ class Driver:
             self._assigning.close()
 
     @property
+    def leases(self) -> Mapping[int, int] | None:
+        """The sites that it has, with the numbers of their visits; None where it does not go site by site."""
+        return self._source.held if isinstance(self._source, SiteBySite) else None
+
+    @property
     def holdings(self) -> tuple[Gate, Source]:
         """All that it holds, for whoever hands it on (`dividing`)."""
         return self._gate, self._source
@@ -320,11 +329,26 @@ class Driver:
         self._gate.write_off()
 
     def _event(
-        self, outcome: Seeds | Sealed | Received | Granted | Ranked | Scored | HostResolved, now: float
+        self,
+        outcome: Seeds
+        | Sealed
+        | Received
+        | Granted
+        | Ranked
+        | Scored
+        | HostResolved
+        | CheckedOut
+        | CheckedIn
+        | LeaseLost,
+        now: float,
     ) -> list[Found]:
         """What nobody on the web has answered."""
         if isinstance(outcome, Seeds):
             return self._seeds(outcome.batch)
+        if isinstance(outcome, CheckedOut | CheckedIn | LeaseLost):
+            assert isinstance(self._source, SiteBySite)
+            self._source.tell(outcome, now)
+            return []
         if isinstance(outcome, Granted):
             self._most_pages = math.inf if outcome.pages is None else outcome.pages
             return []
