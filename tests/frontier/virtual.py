@@ -19,6 +19,7 @@ from barkspider.core.events import (
     Frontier,
     HostResolved,
     Instruction,
+    LeaseLost,
     Outcome,
     PageFetched,
     Redirect,
@@ -30,6 +31,8 @@ from barkspider.core.events import (
     Seeds,
 )
 from barkspider.core.records import Flag, UrlRow
+from barkspider.engine.visits import check_in, check_out
+from barkspider.sites import Registry
 from barkspider.url import Domains, KeyMaker, split
 
 KEYS, DOMAINS = KeyMaker(1), Domains()
@@ -83,6 +86,8 @@ class VirtualWeb:
     requests: list[tuple[float, str, str, str]] = field(default_factory=list)  # time, host, address, URL
     stale: set[str] = field(default_factory=set)  # URLs whose first request finds a dead connection
     slow: Mapping[str, float] = field(default_factory=dict)  # latency by URL
+    registry: Registry | None = None  # of sites, for a frontier that goes by these
+    owner: str = "one"
 
     def run(
         self,
@@ -121,9 +126,12 @@ class VirtualWeb:
         return self.slow.get(url, self.latency)
 
     def answer(self, now: float, instruction: Instruction) -> Outcome:
-        assert not isinstance(instruction, Seal | Rest | Score | CheckOut | CheckIn), (
-            "it is for other processes"
-        )
+        assert not isinstance(instruction, Seal | Rest | Score), "it is for other processes"
+        if isinstance(instruction, CheckOut | CheckIn):
+            assert self.registry is not None
+            if isinstance(instruction, CheckIn):
+                return check_in(self.registry, instruction)
+            return check_out(self.registry, self.owner, instruction)
         if isinstance(instruction, ResolveHost):
             address = self.servers.get(
                 instruction.host, f"127.9.{instruction.host_key % 256}.{instruction.host_key % 251}"
@@ -147,6 +155,13 @@ class VirtualWeb:
                 return RobotsFetched(instruction, 301, redirect=said)
             return RobotsFetched(instruction, 200, said, max_age=self.ages.get(name))
         return PageFetched(instruction, failure="stale", stale=True) if stale else self.page(instruction, url)
+
+    def recovered(self, held: Mapping[int, int]) -> list[Outcome]:
+        """What the database of sites says to a process that has started again, and has these."""
+        assert self.registry is not None
+        found = self.registry.renew(self.owner, set(held.items()))
+        lost = tuple(item for item in held.items() if found.get(item[0]) != item[1])
+        return [LeaseLost(lost)] if lost else []
 
     def page(self, asked: FetchPage, url: str) -> PageFetched:
         what = self.pages.get(url, Failure("http_404", temporary=False))

@@ -31,8 +31,9 @@ ROBOTS_UNKNOWN = "robots_unknown"  # its robots.txt is not in RAM, and perhaps h
 SHARE_UNKNOWN, RECOVERING = "share_unknown", "recovering"  # after a crash: see `shares` and `gate`
 BUDGET, SAMPLE = "budget", "sample"  # beyond the budget of its domain; a link that Sydney left with its page
 QUEUE_FULL, SITE_DUPLICATES = "queue_full", "site_duplicates"
-# Of a site that is in RAM as a whole: it has too many URLs, all of them take too much, somebody else has it now.
-SITE_LIMIT, SITE_MEMORY, LEASE_LOST = "site_limit", "site_memory", "lease_lost"
+# Of a site that is in RAM as a whole: it has too many URLs, all sites take too much, somebody else has it now; what was refused
+# or failed before a crash, of a site that was given back then.
+SITE_LIMIT, SITE_MEMORY, LEASE_LOST, SITE_ENDED = "site_limit", "site_memory", "lease_lost", "site_ended"
 
 Mask = npt.NDArray[np.bool_]
 

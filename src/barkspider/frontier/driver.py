@@ -431,7 +431,8 @@ class Driver:
         """Take a redirect as a link; one back into its own trail is fetched once more as written."""
         source, target = outcome.asked.row, redirect.row
         trail = (*outcome.asked.trail, source.key)
-        is_back = target.key in trail
+        # What is on another site is for whoever has that: one that has been there is not asked again.
+        is_back = target.key in trail and (self.leases is None or target.host_key == source.host_key)
         links, failure = NO_URLS, ""
         if target.hops > self._limits.redirects:
             failure = "too_many_redirects"

@@ -39,6 +39,7 @@ from barkspider.frontier.decisions import (
     LEASE_LOST,
     RECOVERING,
     SITE_DUPLICATES,
+    SITE_ENDED,
     SITE_LIMIT,
     SITE_MEMORY,
 )
@@ -109,7 +110,7 @@ class SiteBySite:
             if not outcome.key:
                 self._giving, self._given = False, self._given.slice(outcome.fence, len(self._given))
             elif self._has(outcome.key, outcome.fence):
-                self._forget(outcome.key)
+                self._forget(outcome.key, SITE_ENDED, now)
                 self._checked_in += outcome.counts
                 self._lost += not outcome.counts
 
@@ -215,17 +216,19 @@ class SiteBySite:
 
     def _come_back(self, row: UrlRow, now: float) -> None:
         """A URL comes back from Q_W, counted as waiting nowhere."""
+        rule = SITE_ENDED
         if self._orphans[row.key]:
             self._drop_orphan(row.key)
+            rule = LEASE_LOST
         elif row.host_key in self._sites:
             self._gate.put(row, now)
             return
         if not self._gate.drop_done(row):
-            self._gate.decisions.refuse(row, LEASE_LOST)
+            self._gate.decisions.refuse(row, rule)
 
     def _ended(self, row: UrlRow, rule: str) -> None:
         """See `Decisions.ended`."""
-        if rule == LEASE_LOST:
+        if rule in (LEASE_LOST, SITE_ENDED):
             return
         site = self._sites.get(row.host_key)
         if self._orphans[row.key]:
@@ -241,28 +244,30 @@ class SiteBySite:
 
     def _lose(self, key: int, now: float) -> None:
         """Somebody else has a site, or will: what waits is refused here, what is under way is the last that we ask for."""
-        site = self._sites[key]
-        left = site.left()
-        self._counters.deferred -= len(left)
-        for row in left:
-            if self._gate.has_answer(row):  # which counts, and is waited for
-                self._gate.put_off(now, row, (), RECOVERING)
-            else:
-                self._gate.decisions.refuse(row, LEASE_LOST)
-        host = self._ready.find(key)
+        site, host = self._sites[key], self._ready.find(key)
         while host is not None and host.first is not None:
             site.open.discard(host.first.row.key)
             self._ready.withdraw(host, LEASE_LOST)
         self._orphans.update(site.open)
-        self._forget(key)
+        self._forget(key, LEASE_LOST, now)
         self._lost += 1
+
+    def _forget(self, key: int, rule: str, now: float) -> None:
+        """A site is not here any more. One that was checked in has nothing in its queue, but when that is applied again:
+        then it has what was refused since the checkpoint, and what was answered, which is dropped when it comes up."""
+        site = self._sites.pop(key)
+        self._size -= site.size
+        left = site.left()
+        self._counters.deferred -= len(left)
+        for row in left:
+            if self._gate.has_answer(row):
+                self._gate.put_off(now, row, (), RECOVERING)
+            else:
+                self._gate.decisions.refuse(row, rule)
 
     def _has(self, key: int, fence: int) -> bool:
         site = self._sites.get(key)
         return site is not None and site.fence == fence
-
-    def _forget(self, key: int) -> None:
-        self._size -= self._sites.pop(key).size
 
     # ── checkpoints ────────────────────────────────────────────────────────────────────────────
 
