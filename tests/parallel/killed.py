@@ -98,7 +98,7 @@ def run(order: dict[str, Any], folder: Path) -> dict[str, Any]:
             "truth": len(truth),
             **_compare(job, truth, circles_of(served.web), order["robots"]),
             **compare_requests(served, requests, order, truth),
-            "in_degrees": in_degrees(job),
+            "in_degrees": in_degrees(job) if order["frontier"] == "irlbot" else {},
             "problems": problems[:20],
             "requests_while_stopped": meanwhile,
             "output": (folder / "output.txt").read_text()[-3000:],

@@ -337,7 +337,7 @@ class SiteBySite:
             "primary": self._counters.queued + self._counters.deferred,
             "secondary": 0,
             "largest": 0,
-            "seen": sum(site.seen for site in self._sites.values()),
+            "seen": self._counters.discovered,
             "sites": len(self._sites),
             "sites_checked_in": self._checked_in,
             "sites_lost": self._lost,
