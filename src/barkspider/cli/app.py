@@ -29,6 +29,7 @@ from barkspider.cli.resume import resume
 from barkspider.cli.show import show
 from barkspider.cli.simulate import simulate_app
 from barkspider.cli.simulate_parallel import parallel
+from barkspider.cli.sites import sites
 from barkspider.cli.terminal import say
 from barkspider.cli.verify import verify
 from barkspider.cli.web import web
@@ -70,6 +71,7 @@ _GROUPS = {
         status,
         pause,
         stop,
+        sites,
         dashboard,
     ),
     "What was crawled": (

@@ -120,11 +120,13 @@ def add(
     import uvloop  # here, and what follows: all this takes a second to load
 
     from barkspider.engine import check_hosts, open_job
-    from barkspider.engine.adding import add_to_stopped
+    from barkspider.engine.adding import add_to_stopped, check_again
     from barkspider.engine.trust import take_settings
     from barkspider.storage.env import Env
 
     settings, _ = take_settings(Env(), job, [], trust)
+    if again:
+        check_again(job, settings)
     starts = given_seeds(settings, urls or [], seeds, strict)
     uvloop.run(check_hosts(settings, starts))
     ask(job, "write_tables")  # a crawl that runs still has rows in memory

@@ -125,7 +125,9 @@ def _by_sites(settings: Settings) -> Settings:
     """The settings of a crawl site by site: its processes take what they find on their sites, and send each other nothing."""
     parallel, whole = settings.parallel, Settings()
     if settings.limits.domain_urls:
-        raise SettingsError("limits.domain_urls is for frontier = irlbot or sydney: with site, set limits.site_urls")
+        raise SettingsError(
+            "limits.domain_urls is for frontier = irlbot or sydney: with site, set limits.site_urls"
+        )
     if settings.store.url:
         raise SettingsError("store.url is for frontier = irlbot or sydney: leave it out with site")
     if parallel.mode not in (whole.parallel.mode, _ALONE) or parallel.partition != whole.parallel.partition:
@@ -133,7 +135,9 @@ def _by_sites(settings: Settings) -> Settings:
             "with frontier = site processes take sites as they can: leave out parallel.mode and parallel.partition"
         )
     if parallel.here or parallel.replicate:
-        raise SettingsError("parallel.here and parallel.replicate are for frontier = irlbot or sydney: leave them out")
+        raise SettingsError(
+            "parallel.here and parallel.replicate are for frontier = irlbot or sydney: leave them out"
+        )
     return dataclasses.replace(settings, parallel=dataclasses.replace(parallel, mode=_ALONE))
 
 

@@ -39,7 +39,8 @@ from barkspider.engine.reaping import Reaping
 from barkspider.engine.recovery import Parts, open_parts
 from barkspider.engine.sampler import Sampler
 from barkspider.engine.statistics import Statistics
-from barkspider.engine.visits import Visits, open_registry, owner_of
+from barkspider.engine.suspects import Suspects
+from barkspider.engine.visits import READING, Visits, open_registry, owner_of
 from barkspider.engine.watch import Watch
 from barkspider.engine.work import Arrival
 from barkspider.fetch import user_agent
@@ -96,8 +97,9 @@ class Crawl:
         self._visits: Visits | None = None  # the database of sites, if it goes site by site
         if leases is not None:
             job, registry = self._job, open_registry(self._job.settings, self._job.path)
+            suspects = self._reaping.suspects = Suspects(job.path / READING)
             self._visits = Visits(
-                *(registry, owner_of(job.env, job.path), job.settings, leases, self.take_in),
+                *(registry, owner_of(job.env, job.path), job.settings, leases, suspects.found, self.take_in),
                 *(self._links.extend, self._syncing, self._log, self._fail),
             )
         self._answers = Answers(self, parts, self._checkpointer)
@@ -402,7 +404,10 @@ class Crawl:
 
     def _read_aside(self, arrival: Arrival) -> None:
         self._under_way += 1
-        self._worker.read_aside(arrival, self._arrive)
+        suspects, done = self._reaping.suspects, self._arrive
+        if suspects is not None:
+            done = suspects.aside(arrival.instruction, done)
+        self._worker.read_aside(arrival, done)
 
     def _arrive(self, arrival: Arrival) -> None:
         if self._given_up:
@@ -433,6 +438,8 @@ class Crawl:
         self._finish(self._ledger.close)
         self._finish(self._frontier.close)
         await self._worker.close()
+        if self._reaping.suspects is not None:
+            self._reaping.suspects.close()
         give_back()
         self._finish(self._archive.close)
         if self.fault is None:

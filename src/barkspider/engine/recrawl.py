@@ -31,7 +31,7 @@ from barkspider.archive import open_table
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError, UsageError
 from barkspider.core.events import SERVER_ERROR, TOO_MANY_REQUESTS, Counters
-from barkspider.engine.adding import write_seeds
+from barkspider.engine.adding import check_again, write_seeds
 from barkspider.engine.checkpoint import JOURNAL, Checkpoint
 from barkspider.engine.folder import earlier_folders, part_folders
 from barkspider.engine.job import Job
@@ -80,6 +80,7 @@ def fetch_again(job: Job, before: float, cut: bool = False, gone: bool = False) 
     With `cut` or `gone`, only these. This process holds the job; a `Crawl` of it, or `resume` later, does the
     fetching. Raises `UsageError` when the job has all the pages that it may have.
     """
+    check_again(job.path, job.settings)
     folders = part_folders(job.path)
     pages = sum(_checkpoint(job.env, folder)[0].pages for folder in folders)
     limit = job.settings.limits.pages

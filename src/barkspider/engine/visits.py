@@ -16,9 +16,10 @@ import asyncio
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -41,10 +42,11 @@ from barkspider.core.texts import Texts
 from barkspider.engine.folder import whole_of
 from barkspider.engine.harvest import Reaped
 from barkspider.sites import AwayError, Link, Registry, Visit, open_database
+from barkspider.sites.registry import KILLED
 from barkspider.storage.env import Env
 from barkspider.url import KeyMaker, split
 
-SITES, OWNER = "sites.db", "owner"
+SITES, OWNER, READING = "sites.db", "owner", "reading"
 _RENEWALS = 3  # of a lease, while it lasts
 _AGAIN, _LONGEST = 0.5, 10.0  # seconds until a database that is away is asked again, doubled each time
 Result = TypeVar("Result")
@@ -106,7 +108,7 @@ def seeded(outcome: CheckedOut) -> list[str]:
 
 class Visits:
     """See the module. Lives on the loop of its crawl. `held` are the sites that its frontier has, with the numbers of their
-    visits; `take_in` is given what the database answers, `extend` what belongs to the scope; `sync` gives what makes all that was
+    visits, and `blamed` those at which an earlier process looked when it ended; `take_in` is given what the database answers, `extend` what belongs to the scope; `sync` gives what makes all that was
     archived so far safe, for any thread; `log` is told when the database goes and comes, `fail` what else went wrong."""
 
     def __init__(
@@ -115,6 +117,7 @@ class Visits:
         owner: str,
         settings: Settings,
         held: Mapping[int, int],
+        blamed: Collection[int],
         take_in: Callable[[Reaped], None],
         extend: Callable[[str], None],
         sync: Callable[[], Callable[[], None]],
@@ -127,6 +130,7 @@ class Visits:
         self._take_in, self._extend, self._sync = take_in, extend, sync
         self._log, self._fail, self._clock = log, fail, clock
         self._held = dict(held)  # in the frontier, or on their way there
+        self._blamed = {key: fence for key, fence in held.items() if key in blamed}
         self._until: dict[int, float] = {}  # when leases end
         self._errands = deque[CheckOut | CheckIn]()
         self._news = asyncio.Event()
@@ -198,6 +202,11 @@ class Visits:
     async def _renew(self) -> None:
         """Prolong all leases, and find out which are not ours any more."""
         begun, known = self._clock(), set(self._held.items()) if self._unsure else None
+        while self._blamed:
+            key, fence = next(iter(self._blamed.items()))
+            if await self._call(partial(self._registry.blame, key, fence)):
+                self._log("site_left", reason=KILLED, site=f"{key:016x}")
+            del self._blamed[key]
         found = await self._call(lambda: self._registry.renew(self._owner, known))
         self._unsure, self._renew_at = False, begun + self._lease / _RENEWALS
         lost = tuple(item for item in self._held.items() if found.get(item[0]) != item[1])

@@ -155,21 +155,19 @@ class Registry:
         return self._database.transact(work)
 
     def blame(self, key: int, fence: int) -> bool:
-        """A process that had a site has ended while it looked at a page of it: it is tried again behind all others, and left
-        after the third time; whether that counts."""
+        """A process that has a site has ended while it looked at a page of it. It goes on with it, but after the third time
+        the site is left; whether it is."""
 
         def work(run: Transaction) -> bool:
             found = run("SELECT fence, state, kills FROM sites WHERE key = ?", (_signed(key),))
             if not found or found[0][:2] != (fence, State.BEING_CRAWLED):
                 return False
             kills = found[0][2] + 1
-            _free(run, "key = ?", (_signed(key),))
-            state = State.LEFT if kills >= _KILLS else State.TO_CRAWL
-            run(
-                "UPDATE sites SET state = ?, turn = ?, kills = ?, reason = ?, done = 0, seen = NULL WHERE key = ?",
-                (state, LATER, kills, KILLED, _signed(key)),
-            )
-            return True
+            run("UPDATE sites SET kills = ? WHERE key = ?", (kills, _signed(key)))
+            if kills >= _KILLS:
+                _free(run, "key = ?", (_signed(key),))
+                run("UPDATE sites SET state = 3, reason = ? WHERE key = ?", (KILLED, _signed(key)))
+            return kills >= _KILLS
 
         return self._database.transact(work)
 
@@ -314,7 +312,7 @@ class Registry:
             run("UPDATE sites SET state = ?, turn = ?, tries = ? WHERE key = ?", (state, LATER, tries, key))
             return
         run(
-            "UPDATE sites SET state = 2, done = ?, seen = ?, tries = 0 WHERE key = ?",
+            "UPDATE sites SET state = 2, done = ?, seen = ?, tries = 0, kills = 0 WHERE key = ?",
             (fence, visit.seen, key),
         )
         run(
