@@ -404,9 +404,8 @@ class Crawl:
 
     def _read_aside(self, arrival: Arrival) -> None:
         self._under_way += 1
-        suspects, done = self._reaping.suspects, self._arrive
-        if suspects is not None:
-            done = suspects.aside(arrival.instruction, done)
+        suspects = self._reaping.suspects
+        done = self._arrive if suspects is None else suspects.aside(arrival.instruction, self._arrive)
         self._worker.read_aside(arrival, done)
 
     def _arrive(self, arrival: Arrival) -> None:

@@ -209,7 +209,12 @@ class Visits:
             del self._blamed[key]
         found = await self._call(lambda: self._registry.renew(self._owner, known))
         self._unsure, self._renew_at = False, begun + self._lease / _RENEWALS
-        lost = tuple(item for item in self._held.items() if found.get(item[0]) != item[1])
+        ending = {
+            errand.key for errand in self._errands if isinstance(errand, CheckIn)
+        }  # which says itself what is
+        lost = tuple(
+            (key, fence) for key, fence in self._held.items() if found.get(key) != fence and key not in ending
+        )
         for key, _ in lost:
             del self._held[key]
         self._until = dict.fromkeys(self._held, begun + self._lease)

@@ -162,7 +162,7 @@ class Registry:
             found = run("SELECT fence, state, kills FROM sites WHERE key = ?", (_signed(key),))
             if not found or found[0][:2] != (fence, State.BEING_CRAWLED):
                 return False
-            kills = found[0][2] + 1
+            kills = int(found[0][2]) + 1
             run("UPDATE sites SET kills = ? WHERE key = ?", (kills, _signed(key)))
             if kills >= _KILLS:
                 _free(run, "key = ?", (_signed(key),))
