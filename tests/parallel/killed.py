@@ -41,6 +41,7 @@ DEFAULTS: dict[str, Any] = ALONE | {
     "longest": 2.0,
     "patience": 240.0,
     "stopped": 0.0,  # seconds for which one part is stopped, once, by SIGSTOP
+    "busiest": False,  # whether it is the one that has done most
 }
 
 
@@ -110,7 +111,8 @@ def _stop_one(supervisor: int, served: RunningWeb, order: dict[str, Any], random
     assert served.log_path is not None
     while not served.log_path.exists() or len(read_log(served.log_path)) < order["pages"] // 20:
         time.sleep(0.1)
-    victim = random.choice(children(supervisor))
+    victims = children(supervisor)
+    victim = max(victims, key=worked) if order["busiest"] else random.choice(victims)
     os.kill(victim, signal.SIGSTOP)
     time.sleep(1.0)
     before = len(read_log(served.log_path))
@@ -163,6 +165,12 @@ def children(process: int) -> list[int]:
         with suppress(OSError):
             found += [int(pid) for pid in path.read_text().split()]
     return found
+
+
+def worked(process: int) -> int:
+    """Ticks of CPU that a process has taken."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
 
 
 def kill(process: int) -> bool:
