@@ -41,9 +41,9 @@ $(VENV)/peers: requirements-bench.lock $(READY)
 
 # For maintainers: rewrite the lock after pyproject.toml changed (needs uv).
 lock:
-	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra lab --extra cluster --extra dashboard --generate-hashes \
+	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra lab --extra cluster --extra dashboard --extra database --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header pyproject.toml --output-file requirements.lock
-	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra lab --extra cluster --extra dashboard --extra bench --generate-hashes \
+	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra lab --extra cluster --extra dashboard --extra database --extra bench --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header pyproject.toml --output-file requirements-bench.lock
 
 clean:

@@ -501,8 +501,7 @@ class Parallel:
     )
     database: str = _setting(
         "",
-        "With frontier = site, the PostgreSQL that has the sites, such as postgresql://user@host/name, which several jobs may "
-        "share; without one it is a file of the job",
+        "With frontier = site, the PostgreSQL that has the sites, such as postgresql://user@host/name, without one it is a file of the job",
         secret=True,
         harmless=("",),
     )
