@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -97,14 +96,11 @@ def _show(counts: dict[str, int], found: list[dict[str, Any]], most: int) -> Non
     say(f"sites: {total or 'none'}")
     if not found:
         return
-    table = Table("site", "state", "visits", "pages", "failed", "refused", "ended", "owner", "reason")
+    table = Table("site", "state", "visits", "pages", "failed", "refused", "owner, or reason")
     for each in found:
-        ended = (
-            "" if each["ended"] is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(each["ended"]))
-        )
         state = each["state"].replace("_", " ") + (", lease over" if each["over"] else "")
-        row = (each["name"], state, *(f"{each[name]:,}" for name in ("visits", "pages", "failed", "refused")))
-        table.add_row(*row, ended, each["owner"] or "", each["reason"])
+        numbers = (f"{each[name]:,}" for name in ("visits", "pages", "failed", "refused"))
+        table.add_row(each["name"], state, *numbers, each["owner"] or each["reason"])
     screen().print(table)
     if most and len(found) == most:
         say(f"the first {most:,}; --most 0 lists all")

@@ -100,6 +100,10 @@ def why(path: Path, url: str) -> Why:
         told = _ask_host(folder, host)
         if told.get("known"):
             found.host = told
+    if settings.frontier == "site":
+        found.unseen.append(
+            f"what waits within its site: `barkspider sites {path} --like {host}` tells of that"
+        )
     _read_robots(job, normal, settings.agent.name, found)
     found.verdict = _verdict(found)
     return found
