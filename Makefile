@@ -5,6 +5,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/ready
 
+# Bytecode is kept here, also where it is not elsewhere: tests start hundreds of processes, which would each compile the package.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup demo test check bench lock clean
 
 setup: $(READY)

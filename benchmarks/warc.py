@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from isal import igzip_lib
 
-from barkspider.archive import ArchiveWriter, Facts, Fetched, WarcWriter, batches_of, encode_batch
+from barkspider.archive import ArchiveWriter, Fetched, PageFacts, WarcWriter, batches_of, encode_batch
 from barkspider.archive.cdxj import merge
 from barkspider.archive.notes import located
 from barkspider.archive.packing import Gzip
@@ -207,9 +207,9 @@ def _tables(pages: Sequence[_Page], rounds: int) -> dict[str, float]:
     )
     gc.freeze()  # as a crawl does
     gc.set_threshold(50_000, 20, 20)
-    notes, rows = zip(*(_describe(pages[0], Facts(title="A title")) for _ in range(rounds)), strict=True)
+    notes, rows = zip(*(_describe(pages[0], PageFacts(title="A title")) for _ in range(rounds)), strict=True)
     alone = min(rows)
-    facts = Facts(title="A title", links=linked)
+    facts = PageFacts(title="A title", links=linked)
     linking = min(_describe(pages[0], facts, links)[1] for _ in range(rounds))
     return {
         "page_note_us": round(min(notes) * 1e6, 2),
@@ -218,7 +218,7 @@ def _tables(pages: Sequence[_Page], rounds: int) -> dict[str, float]:
     }
 
 
-def _describe(page: _Page, facts: Facts, links: UrlBatch = NO_URLS) -> tuple[float, float]:
+def _describe(page: _Page, facts: PageFacts, links: UrlBatch = NO_URLS) -> tuple[float, float]:
     """CPU seconds of what is noted of a page, 80 in a harvest, and of its row in `pages`, 40 pages a host."""
     rows = 10_000
     url, request, response = page

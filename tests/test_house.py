@@ -31,18 +31,26 @@ def test_the_docstring_of_a_package_names_everything_in_it(package: Path) -> Non
     assert inside - {"__init__", "__main__"} <= named
 
 
-def test_the_table_of_changes_names_files_that_are_there() -> None:
+def test_the_table_of_changes_names_files_and_names_that_are_there() -> None:
     told = (ROOT.parents[1] / "docs" / "architecture.md").read_text()
     rows = [line for line in told.partition("## Where do I change")[2].splitlines() if line.startswith("| ")]
     assert len(rows) > 30
     for row in rows:
         folder = ROOT
-        for name in re.findall(r"`([\w/]+\.py)`", row):
-            path = (
-                ROOT / name if "/" in name else folder / name
-            )  # one without a folder is beside the one before
+        for name, inside in re.findall(r"`([\w/]+\.py)`(?: \(((?:`\w+`(?:, )?)+)\))?", row):
+            # One without a folder is beside the one before.
+            path = ROOT / name if "/" in name else folder / name
             assert path.is_file(), row
+            for each in re.findall(r"\w+", inside):
+                assert re.search(rf"\b{each}\b", path.read_text()), row
             folder = path.parent
+
+
+def test_the_glossary_names_what_is_there() -> None:
+    told = (ROOT.parents[1] / "docs" / "glossary.md").read_text()
+    source = "".join(path.read_text() for path in ROOT.rglob("*.py"))
+    names = {part for name in re.findall(r"`([^`]+)`", told) for part in re.findall(r"\w+", name)}
+    assert [name for name in sorted(names) if not re.search(rf"\b{name}\b", source)] == []
 
 
 def test_every_attack_of_the_page_on_security_is_held_by_a_test_that_is_there() -> None:

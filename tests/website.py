@@ -38,10 +38,10 @@ class Answer:
 class Site:
     """Paths and their answers, 404 for all others; `asked` has every path in the order of requests."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, port: int = 0) -> None:
         self.pages: dict[str, Answer] = {}
         self.asked: list[str] = []
-        self.server = ThreadingHTTPServer((address, 0), self._handler())
+        self.server = ThreadingHTTPServer((address, port), self._handler())
         self.origin = f"http://{address}:{self.server.server_port}"
 
     def url(self, path: str) -> str:
@@ -79,10 +79,10 @@ class Site:
 
 @contextmanager
 def serving_site(
-    pages: Mapping[str, Answer | str] | None = None, address: str = "127.0.0.1"
+    pages: Mapping[str, Answer | str] | None = None, address: str = "127.0.0.1", port: int = 0
 ) -> Iterator[Site]:
-    """Serve pages until the end; a text is HTML."""
-    site = Site(address)
+    """Serve pages until the end, at a port that is free, or at this one; a text is HTML."""
+    site = Site(address, port)
     for path, page in (pages or {}).items():
         site.pages[path] = Answer(page) if isinstance(page, str) else page
     thread = threading.Thread(target=site.server.serve_forever, args=(0.05,))

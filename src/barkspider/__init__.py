@@ -33,11 +33,26 @@ if TYPE_CHECKING:
     )
     from barkspider.core.load import load_settings
     from barkspider.core.settings import Settings
-    from barkspider.engine import Statistics, StoredJob, StoredPage, crawl, open_job
+    from barkspider.engine import (
+        CrawledPage,
+        Link,
+        RunningCrawl,
+        Statistics,
+        StoredJob,
+        StoredPage,
+        crawl,
+        open_job,
+        resume,
+        start,
+        stream,
+    )
 
 __all__ = [
     "BarkspiderError",
+    "CrawledPage",
     "JobError",
+    "Link",
+    "RunningCrawl",
     "Settings",
     "SettingsError",
     "ShortMemoryError",
@@ -50,6 +65,9 @@ __all__ = [
     "crawl",
     "load_settings",
     "open_job",
+    "resume",
+    "start",
+    "stream",
 ]
 
 ensure_kernel_cache(Path(__file__).parent)  # before anything that has kernels
@@ -59,6 +77,12 @@ os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 _ROOMS = {
     "Settings": "core.settings",
     "load_settings": "core.load",
+    "CrawledPage": "engine",
+    "Link": "engine",
+    "RunningCrawl": "engine",
+    "resume": "engine",
+    "start": "engine",
+    "stream": "engine",
     "Statistics": "engine",
     "StoredJob": "engine",
     "StoredPage": "engine",

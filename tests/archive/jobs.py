@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from barkspider.archive import ArchiveWriter, Facts, Fetched, batches_of
+from barkspider.archive import ArchiveWriter, Fetched, PageFacts, batches_of
 from barkspider.core.batch import UrlBatch
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
@@ -47,7 +47,7 @@ def make_job(folder: Path, close: bool = True) -> ArchiveWriter:
         found = [other.encode() for other in PAGES if other != url]
         domains = [keys.of(other.split(b"/")[2]) for other in found]
         links = UrlBatch.of(found, key=keys.column(found), host_key=domains, pld_key=domains, depth=1)
-        facts = Facts("text/html", "utf-8", title=f"Page {number}", links=found if number < 2 else None)
+        facts = PageFacts("text/html", "utf-8", title=f"Page {number}", links=found if number < 2 else None)
         notes = describe(archive, row, fetched, "ok" if number < 4 else "http_404", facts)
         archive.add(batches_of(notes), links)
     archive.tick(0.0)

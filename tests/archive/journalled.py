@@ -11,9 +11,9 @@ from warcio.archiveiterator import ArchiveIterator
 
 from barkspider.archive import (
     ArchiveWriter,
-    Facts,
     Fetched,
     Note,
+    PageFacts,
     WarcFile,
     batches_of,
     count_kept,
@@ -55,7 +55,7 @@ def describe(
     row: UrlRow,
     fetched: Fetched,
     outcome: str,
-    facts: Facts,
+    facts: PageFacts,
     anchors: list[str | None] | None = None,
     **more: Any,
 ) -> list[Note]:
@@ -116,7 +116,7 @@ class Crawl:
         texts = [f"http://b.example/{number}/{each}".encode() for each in range(2)]
         links = UrlBatch.of(texts, key=KEYS.column(texts), host_key=[1, 1], pld_key=[2, 2], depth=1)
         row = UrlRow(KEYS.of(url), 1, 1, 2, 1, 0, 0, url.encode())
-        notes = describe(self.archive, row, fetched, "ok", Facts(title="T", links=texts))
+        notes = describe(self.archive, row, fetched, "ok", PageFacts(title="T", links=texts))
         self._note(notes, [("pages", url), *(("links", text.decode()) for text in texts)], links)
 
     def robots(self, number: int) -> None:

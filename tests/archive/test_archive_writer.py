@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from barkspider.archive import (
     ArchiveWriter,
-    Facts,
     Fetched,
+    PageFacts,
     WarcFile,
     batches_of,
     decode_batch,
@@ -64,7 +64,7 @@ def keep(
     fetched = Fetched(url, "192.0.2.1", b"GET /", response, "", NOW + number, 0.25, {"connect": 0.25})
     row = UrlRow(KEYS.of(url), 1, 1, 2, 1, 0, 0, url.encode())
     urls = [link.encode() for link in links] or None
-    facts = Facts("text/html", "utf-8", title="A title", body_cut=True, links=urls)
+    facts = PageFacts("text/html", "utf-8", title="A title", body_cut=True, links=urls)
     notes = describe(archive, row, fetched, "ok", facts, **chosen)
     archive.add(batches_of(notes), links_to(*links))
     return row
@@ -126,7 +126,7 @@ def test_rows_wait_for_their_notes_to_come_back_and_may_come_from_another_writer
         (tmp_path / folder).mkdir()
     url, links = "http://a.com/", links_to("http://b.org/", "http://c.net/")
     fetched = Fetched(url, "192.0.2.1", b"GET /", PAGE, "", NOW, 0.1)
-    facts = Facts(title='half \ud800, "ü" \x00', links=links.url.tolist())
+    facts = PageFacts(title='half \ud800, "ü" \x00', links=links.url.tolist())
     assert archive.warc_ends()["pages"] == ("", 0)
     row = UrlRow(2**64 - 1, 1, 1, 0, 0, 0, 0, url.encode(), parent=2**63)
     notes = describe(archive, row, fetched, "ok", facts, anchors=[None, "C’s \ud800"])
@@ -236,7 +236,7 @@ def test_metadata_says_what_led_to_a_page(tmp_path: Path, flags: Flag, way: byte
     archive = open_archive(tmp_path, metadata=True)
     fetched = Fetched("http://a.com/", "192.0.2.1", b"GET /", b"HTTP/1.1 200 OK\r\n\r\n", "", 1e9, 0.1)
     row = UrlRow(1, 2, 3, 2, 1, 0, int(flags), b"http://a.com/")
-    archive.describe_page(row, fetched, archive.keep_page(fetched), "ok", Facts())
+    archive.describe_page(row, fetched, archive.keep_page(fetched), "ok", PageFacts())
     archive.close()
     (warc,) = tmp_path.glob("pages-*.warc.gz")
     with WarcFile(Env(), warc) as file:
@@ -363,7 +363,7 @@ def test_a_page_that_is_sent_in_another_way_is_the_same_page(tmp_path: Path) -> 
         url = f"http://a.example/{number}"
         fetched = Fetched(url, "192.0.2.1", b"GET /", b"HTTP/1.1 200 OK\r\n" + rest, "", NOW + number, 0.25)
         row = UrlRow(KEYS.of(url), 1, 1, 0, 0, 0, 0, url.encode())
-        facts = Facts(sha1=sha1(body).digest() if number else b"")
+        facts = PageFacts(sha1=sha1(body).digest() if number else b"")
         archive.add(batches_of(describe(archive, row, fetched, "ok", facts)), links_to())
     archive.close()
     pages = open_table(Env(), tmp_path, "pages").read()

@@ -10,9 +10,9 @@ from warcio.archiveiterator import ArchiveIterator
 
 from barkspider.archive import (
     ArchiveWriter,
-    Facts,
     Fetched,
     Original,
+    PageFacts,
     Stored,
     WarcFile,
     batches_of,
@@ -39,11 +39,11 @@ def test_a_page_that_has_not_changed_refers_to_what_it_was(tmp_path: Path) -> No
     before = Fetched(url, "192.0.2.1", b"GET /page", PAGE, "", NOW + 0.123457, 0.1)
     stored = archive.keep_page(before)
     row = UrlRow(7, 1, 1, 0, 0, 0, 0, url.encode())
-    first = archive.describe_page(row, before, stored, "ok", Facts())
+    first = archive.describe_page(row, before, stored, "ok", PageFacts())
     asked = b'GET /page HTTP/1.1\r\nIf-None-Match: "v1"\r\n\r\n'
     now = Fetched(url, "192.0.2.1", asked, answer, "", NOW + 1000, 0.1)
     again = archive.keep_unchanged(now, _original(archive, tmp_path, stored), HEAD)
-    second = archive.describe_page(row, now, again, "unchanged", Facts())
+    second = archive.describe_page(row, now, again, "unchanged", PageFacts())
     archive.add(batches_of([first, second]), NO_URLS)
     archive.close()
     path = tmp_path / stored.file

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from barkspider.archive import ArchiveWriter, Facts, Fetched, WarcWriter, batches_of, cdxj
+from barkspider.archive import ArchiveWriter, Fetched, PageFacts, WarcWriter, batches_of, cdxj
 from barkspider.archive.reader import parse_record
 from barkspider.archive.tables import TableFile, TableFolder
 from barkspider.core.batch import NO_URLS
@@ -48,7 +48,7 @@ class Crawl:
         head = f"HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {len(body)}\r\n\r\n"
         fetched = Fetched(url, "192.0.2.1", b"GET /", (head + body).encode(), "", NOW + number, 0.1)
         row = UrlRow(number + 1, 1, 1, 0, 0, number, 0, url.encode())
-        notes = describe(self.archive, row, fetched, "ok", Facts(media_type, title=f"Page {number}"))
+        notes = describe(self.archive, row, fetched, "ok", PageFacts(media_type, title=f"Page {number}"))
         self.archive.add(batches_of(notes), NO_URLS)
         self.kept.append(url)
 
@@ -163,7 +163,7 @@ def test_a_crawl_that_runs_gives_what_it_committed(tmp_path: Path, monkeypatch: 
     committed = list(crawl.kept)
     for number in range(5):  # these go into the file that is open, and into further ones
         crawl.keep(f"later/{number}")
-    crawl.archive.write_rows()
+    crawl.archive.writing_rows()()
     crawl.archive.flush()
     wacz = export(monkeypatch, tmp_path / "job", tmp_path / "x.wacz")
     assert set(wacz.captures()) == set(committed)

@@ -26,7 +26,7 @@ from barkspider.archive.records import payload_start
 from barkspider.core.errors import StorageError
 from barkspider.core.settings import Archive
 from barkspider.storage.env import AppendFile, Env
-from barkspider.storage.memory import Data
+from barkspider.storage.raw import Data
 
 URL = "http://example.com/a?b=1"
 REQUEST = b"GET /a?b=1 HTTP/1.1\r\nHost: example.com\r\n\r\n"

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,6 +44,20 @@ def test_the_live_display_fits_80_columns_and_says_when_it_ends() -> None:
     assert max(map(len, lines)) <= 80
     assert "▁" in lines[4]
     assert lines[5].strip() == "so far   41% of the limit of pages, 3 h left"
+
+
+def test_what_is_long_takes_one_line_and_figures_stay_where_they_are() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    now = replace(moment(), failed={f"some_reason_{number}": 1000 for number in range(20)})
+    console.print(picture(now, "barkspider", 1204.0, "running"))
+    console.print(picture(replace(now, pages=1, failed={}), "barkspider", 7.0, "running"))
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert len(lines) == 5 + 4
+    assert lines[4].startswith("failed   some_reason_0 1,000")
+    assert lines[4].rstrip().endswith("…")
+    assert lines[1].index("rate") == lines[6].index("rate")
+    assert lines[1].index("time") == lines[6].index("time")
 
 
 def test_without_a_limit_or_a_rate_there_is_no_line_about_them() -> None:
@@ -88,3 +105,10 @@ def test_help_is_in_groups_and_the_shell_can_complete(
         told.index(f"─ {group} ") for group in groups
     )
     assert "--install-completion" in told
+
+
+def test_the_shell_completes_commands() -> None:
+    words = {"_BARKSPIDER_COMPLETE": "complete_bash", "COMP_WORDS": "barkspider res", "COMP_CWORD": "1"}
+    program = Path(sys.executable).parent / "barkspider"
+    told = subprocess.run([program], env=os.environ | words, capture_output=True, text=True, timeout=60)
+    assert (told.stdout.split(), told.stderr, told.returncode) == (["resume", "restore", "resize"], "", 0)

@@ -78,6 +78,25 @@ def test_a_query_imports_what_answers_it_and_no_compiler(job: Path) -> None:
     assert not found & {"numba", "llvmlite", "matplotlib", "cryptography", "uvloop"}
 
 
+_PAGES = """
+import json, sys
+from pathlib import Path
+from barkspider.dashboard import lists, overview, server
+from barkspider.dashboard.watcher import Watcher
+watcher = Watcher(Path(sys.argv[1]))
+watcher.count_ranks()
+page = overview.render(watcher.look(), watcher.settings) + lists.domains(watcher, lists.Wish()) + lists.hosts(watcher, lists.Wish())
+assert ">budget<" in page
+sys.stderr.write(json.dumps(sorted(sys.modules)))
+"""
+
+
+def test_a_dashboard_with_budgets_and_domains_imports_no_compiler(job: Path) -> None:
+    command = [sys.executable, "-c", _PAGES, str(job)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    assert not set(json.loads(done.stderr.splitlines()[-1])) & {"numba", "llvmlite", "matplotlib", "uvloop"}
+
+
 def test_a_crawl_imports_no_sql_no_pictures_and_no_kernels_that_it_does_not_use(tmp_path: Path) -> None:
     found = modules("crawl", "http://127.0.0.1:1/", "--job", str(tmp_path / "job"), "--set", "limits.time=1s")
     assert "numba" in found

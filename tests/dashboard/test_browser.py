@@ -170,8 +170,14 @@ def test_the_overview_changes_while_a_crawl_runs_and_every_control_works(
         assert "refuses" in press("Change", limit="limits.time", value="soon")
         assert press("Block", value="blocked.example") == "blocked: blocked.example"
         assert press("Add", value=served.web.seeds(21)[-1]).startswith("added: http")
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate(
+            "document.documentElement.scrollWidth <= innerWidth"
+        )  # nothing sticks out on a phone
         page.goto(f"http://{place}/domains")
         assert page.locator("tbody tr td.n").count() > 50  # though the crawl has not ended
+        page.goto(f"http://{place}/hosts")
+        assert page.locator("thead th").last.inner_text() == "waits for"
         watching.goto(f"http://{place}/")
         watching.locator("#main[data-updates]").wait_for(timeout=60_000)
         assert press("Stop") == "the crawl stops"

@@ -172,8 +172,13 @@ def test_a_path_that_leads_out_is_refused(dashboard: Dashboard, path: str) -> No
 def test_only_our_files_are_served(dashboard: Dashboard) -> None:
     assert ask(dashboard, "GET", "/static/app.js").headers["content-type"].startswith("text/javascript")
     assert ask(dashboard, "GET", "/static/style.css").status == 200
-    assert ask(dashboard, "GET", "/static/app.js").headers["cache-control"] == "private, max-age=600"
-    assert ask(dashboard, "GET", "/").headers["cache-control"] == "no-store"
+    page = ask(dashboard, "GET", "/")
+    assert page.headers["cache-control"] == "no-store"
+    named = re.findall(r'(?:href|src)="(/static/[^"]+)"', page.body)
+    assert len(named) == 3
+    for address in named:  # its content is in its address: it is asked for once
+        assert re.search(r"\?[0-9a-f]{12}$", address)
+        assert "immutable" in ask(dashboard, "GET", address).headers["cache-control"]
     assert ask(dashboard, "GET", "/static/app.py").status == 404
     assert ask(dashboard, "GET", "/page?url=http://a.example/").status == 404
 

@@ -12,17 +12,19 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from barkspider import open_job
 from barkspider.core.errors import StorageError
 from barkspider.engine import verify_job
 from barkspider.engine.checkpoint import Checkpoint, how_far
-from barkspider.engine.folder import events, part_folders
+from barkspider.engine.folder import archive_folders, events, part_folders
 from barkspider.lab.synthweb import RunningWeb, WebSpec, running_web
 from barkspider.storage.env import Env
+from barkspider.storage.store.copies import last_copy
 from barkspider.storage.store.manifest import read_manifest
+from barkspider.storage.store.remote import Remote
 from tests.cli.program import complaint, run
 from tests.engine.warcs import archived
 from tests.parallel.killed import children
@@ -50,7 +52,7 @@ def options(served: RunningWeb, *more: str) -> list[str]:
 
 
 def pages_of(job: Path) -> Counter[str]:
-    return Counter(url for folder in part_folders(job) for url in archived(folder, "pages"))
+    return Counter(url for folder in archive_folders(job) for url in archived(folder, "pages"))
 
 
 def copied(folder: Path) -> int:
@@ -113,18 +115,62 @@ def test_a_crawl_goes_on_from_its_store_when_its_machine_is_lost(
 def test_what_the_store_has_at_the_end_is_the_whole_crawl(
     served: RunningWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also where complete files are not kept, and in a bucket."""
+    """Also where complete files are not kept, and in a bucket; and it is read there."""
     job, seeds = tmp_path / "job", served.web.seeds(3)
     chosen = options(served, "archive.keep_local=false")
+
+    def told(*command: str) -> Any:
+        capsys.readouterr()
+        assert run(monkeypatch, *command) == 0
+        return json.loads(capsys.readouterr().out)
+
     with s3() as store:
-        assert run(monkeypatch, "crawl", *seeds, "--job", str(job), "--store", store, "--json", *chosen) == 0
-        told = json.loads(capsys.readouterr().out)
+        end = told("crawl", *seeds, "--job", str(job), "--store", store, "--json", *chosen)
         assert len(list((job / "archive").glob("pages-*.warc.gz"))) == 1
         assert run(monkeypatch, "restore", store, str(tmp_path / "back")) == 0
+        exported = tmp_path / "back.jsonl"
+        told("export", str(tmp_path / "back"), "--output", str(exported), "--json")
+        for number, crawl in enumerate((store, str(job))):
+            (asked,) = told("query", crawl, "SELECT count(DISTINCT url) AS n FROM pages", "--json")
+            assert asked == {"n": end["pages"]}
+            output = tmp_path / f"{number}.jsonl"
+            told("export", crawl, "--output", str(output), "--json")
+            assert output.read_text() == exported.read_text()
+            wacz = told("export", crawl, "--format", "wacz", "--output", f"{output}.wacz", "--json")
+            assert wacz["warc_files"] == len(list((tmp_path / "back" / "archive").glob("*.warc.gz")))
+            assert told("show", crawl, seeds[0], "--json")["url"] == seeds[0]
+            told("report", crawl, "-o", str(tmp_path / f"{number}.html"), "--json")
+            assert seeds[0].split("/")[2] in (tmp_path / f"{number}.html").read_text()
+        assert run(monkeypatch, "report", store) == 2
+        assert "with -o" in complaint(capsys)
     assert pages_of(tmp_path / "back") == Counter(served.web.reachable_urls(seeds))
     assert list(verify_job(tmp_path / "back")) == []
-    asked = open_job(tmp_path / "back").query("SELECT count(DISTINCT url) AS n FROM pages")
-    assert asked["n"][0].as_py() == told["pages"]
+
+
+def test_a_crawl_that_was_resized_is_brought_back_from_its_store(
+    served: RunningWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, job, seeds = tmp_path / "store", tmp_path / "job", served.web.seeds(3)
+    given = ["--store", str(store), "--pages", "60", "--processes", "2", *options(served)]
+    assert run(monkeypatch, "crawl", *seeds, "--job", str(job), *given) == 0
+    assert run(monkeypatch, "resize", str(job), "--processes", "3") == 0
+    shutil.rmtree(job)
+    again = tmp_path / "again"
+    assert run(monkeypatch, "restore", str(store), str(again)) == 0
+    assert run(monkeypatch, "resume", str(again), "--pages", "0") == 0
+    back = tmp_path / "back"
+    assert run(monkeypatch, "restore", str(store), str(back)) == 0
+    for whole in (again, back):
+        assert pages_of(whole) == Counter(served.web.reachable_urls(seeds))
+        assert [problem for problem in verify_job(whole) if problem.kind == "damage"] == []
+    # Of the parts that there were before only what they have archived is left in the store.
+    copy = last_copy(Remote.at(str(store)), "part-0000")
+    assert copy is not None
+    assert {file.partition("/")[0] for file in copy.files if "/" in file} <= {
+        "archive",
+        "frontier",
+        "history",
+    }
 
 
 def test_a_store_of_another_crawl_is_refused(

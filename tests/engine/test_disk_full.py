@@ -12,7 +12,7 @@ import pytest
 import uvloop
 
 from barkspider import load_settings
-from barkspider.engine import Crawl, Job, loop, resume
+from barkspider.engine import Crawl, Job, every_second, resume
 from barkspider.lab.synthweb import RunningWeb, WebSpec, read_log, running_web
 from barkspider.storage.calls import Calls
 from barkspider.storage.env import Env
@@ -64,7 +64,7 @@ async def _until(holds: Callable[[], object]) -> None:
 def test_a_crawl_pauses_while_there_is_no_room_and_goes_on_by_itself(
     served: RunningWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, frontier: str
 ) -> None:
-    monkeypatch.setattr(loop, "_TICK", 0.02)
+    monkeypatch.setattr(every_second, "_TICK", 0.02)
     assert served.log_path is not None
     log = served.log_path
     settings = load_settings(options=[*options(served), f"frontier={frontier}"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
+from contextlib import AbstractContextManager
 from datetime import datetime
 from itertools import permutations
 from pathlib import Path
@@ -15,10 +17,14 @@ from typer.testing import CliRunner
 from barkspider.archive import open_table
 from barkspider.archive.schemas import SCHEMAS
 from barkspider.cli.app import app
+from barkspider.core.errors import BarkspiderError, UsageError
+from barkspider.core.load import load_settings
 from barkspider.core.settings import Settings
 from barkspider.engine import Job, open_job
-from barkspider.engine.duphosts import SAME_HOME, SAME_HOME_AND_1_DOC, SHARES, duplicate_hosts
+from barkspider.engine.duphosts import SAME_HOME, SAME_HOME_AND_1_DOC, SHARES, duplicate_hosts, www_rule
+from barkspider.engine.revisiting import revisit
 from barkspider.storage.env import Env
+from tests.website import QUICK, Site, serving_site
 
 Web = dict[str, dict[str, str]]  # contents by host and path
 
@@ -27,7 +33,9 @@ def make(folder: Path, web: Web) -> Path:
     job = Job.create(folder, Settings(seed=7), ["http://a.example/"], Env())
     rows = [
         {
-            "url_host_name": host,
+            "url": f"http://{host}{path}",
+            "url_host_name": host.partition(":")[0],
+            "url_host_registered_domain": ".".join(host.split(".")[-2:]),
             "url_path": path,
             "fetch_status": 200,
             "fetch_time": datetime(2026, 1, 1),
@@ -132,8 +140,104 @@ def test_the_command_prints_the_table_and_writes_a_list(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("wrong", [["--by", "Dups61"], ["-o", "/none/at/all"], ["--memory", "much"]])
 def test_wrong_input_is_refused(tmp_path: Path, wrong: list[str]) -> None:
-    from barkspider.core.errors import BarkspiderError
-
     job = make(tmp_path / "job", {"a.example": {"/": "a"}})
     run = CliRunner().invoke(app, ["duphosts", str(job), *wrong])
     assert isinstance(run.exception, BarkspiderError)
+
+
+def site(address: str, pages: dict[str, str], port: int = 0) -> AbstractContextManager[Site]:
+    return serving_site(dict(pages), address, port)
+
+
+def test_pairs_are_visited_once_more_politely_and_as_robots_txt_allows(tmp_path: Path) -> None:
+    pages = {path: path for path in ("/", "/a", "/b", "/c")}
+    rules = {"/robots.txt": "User-agent: *\nDisallow: /c"}
+    now = pages | {"/": "new", "/a": "new", "/b": "new"}
+    with (
+        site("127.0.0.2", pages | rules) as same,
+        site("127.0.0.3", pages, port=int(same.origin.rpartition(":")[2])) as copy,
+        site("127.0.0.4", now, port=int(same.origin.rpartition(":")[2])) as changed,
+    ):
+        hosts = [each.origin.removeprefix("http://") for each in (same, copy, changed)]
+        web: Web = dict.fromkeys(hosts, pages) | {"gone.example": pages}
+        settings = load_settings(
+            options=["dns.servers=127.0.0.1:9", "dns.timeout=50ms", "dns.tries=1", *QUICK]
+        )
+        job = open_job(make(tmp_path / "job", web))
+        found = duplicate_hosts(job)
+        told = asyncio.run(revisit(found, job, settings))
+        assert "/c" not in same.asked
+        assert set(copy.asked) <= {"/robots.txt", *pages}
+        assert len(copy.asked) <= 2 * 3
+    for name, each in told.items():
+        assert (each.pairs, each.invalid, each.visited, each.same) == (3, 1, 2, 1), name
+        assert each.precision == 0.5
+
+
+def test_nobody_public_is_visited_without_a_contact(tmp_path: Path) -> None:
+    job = open_job(make(tmp_path / "job", {host: {"/": "home"} for host in ("93.184.216.34", "1.1.1.1")}))
+    with pytest.raises(UsageError, match=r"agent\.contact"):
+        asyncio.run(revisit(duplicate_hosts(job), job, load_settings()))
+
+
+def test_what_the_rule_about_www_would_do_is_counted_by_level(tmp_path: Path) -> None:
+    web: Web = {}
+    for number in range(10):  # four names are the same with www., one leads there, two have no such name
+        for name in (f"s{number}.org", f"n.t{number}.org"):
+            web[name] = {"/": name}
+            web[f"www.{name}"] = {"/": name if number < 4 else f"www {name}"}
+    web |= {"only.org": {"/": "x"}, "a.b.c.org": {"/": "x"}, "www.a.b.c.org": {"/": "x"}}
+    path = make(tmp_path / "job", web)
+    job = Job.open(path, Env())
+    when = datetime(2026, 1, 2)
+    leads = {
+        "url": "http://s9.org/",
+        "url_host_name": "s9.org",
+        "url_host_registered_domain": "s9.org",
+        "url_path": "/",
+        "fetch_status": 301,
+        "fetch_redirect": "http://www.s9.org/",
+        "fetch_time": when,
+        "key": 999,
+    }
+    fails = [
+        {
+            "time": when,
+            "what": "page",
+            "outcome": "dns_no_name",
+            "url": f"http://{name}/",
+            "url_host_name": name,
+        }
+        for name in ("www.s7.org", "www.s8.org", "www.n.t8.org")
+    ]
+    for name, rows in (("pages", [leads]), ("errors", fails)):
+        table = open_table(job.env, job.archive, name, 1 << 20)
+        table.write(pa.Table.from_pylist(rows, schema=SCHEMAS[name]))
+        table.compact()
+    job.close()
+    assert [(each.level, each.names, each.duphosts, each.lost) for each in www_rule(open_job(path))] == [
+        (2, 10, 5, 2),
+        (3, 10, 4, 1),
+    ]
+    run = CliRunner().invoke(app, ["duphosts", str(path), "--www"])
+    assert run.exit_code == 0, run.output
+    assert [line.split()[2:] for line in run.output.splitlines() if "%" in line]
+
+
+def test_the_command_shows_all_columns_of_table_i_when_it_has_visited(tmp_path: Path) -> None:
+    pages = {"/": "home", "/a": "a"}
+    with site("127.0.0.2", pages) as one, site("127.0.0.3", pages, int(one.origin.rpartition(":")[2])) as two:
+        job = make(tmp_path / "job", {each.origin.removeprefix("http://"): pages for each in (one, two)})
+        options = [argument for option in (QUICK[0], *QUICK[3:]) for argument in ("--set", option)]
+        run = CliRunner().invoke(app, ["duphosts", str(job), "--visit", "5", "--json", *options])
+    assert run.exit_code == 0, run.output
+    first = json.loads(run.output)["table"][0]
+    assert first == {
+        "heuristic": "SameHome",
+        "replicas": 1,
+        "share": 0.5,
+        "coverage": 1.0,
+        "invalid": 0.0,
+        "visited": 1,
+        "precision": 1.0,
+    }

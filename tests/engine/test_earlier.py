@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from barkspider.archive import ArchiveWriter, Facts, Fetched, Original, Stored, WarcFile, batches_of
+from barkspider.archive import ArchiveWriter, Fetched, Original, PageFacts, Stored, WarcFile, batches_of
 from barkspider.archive.captures import captures, read_capture
 from barkspider.archive.records import payload_start
 from barkspider.core.batch import NO_URLS
@@ -52,7 +52,7 @@ class Pages:
         else:
             stored = self.writer.keep_page(fetched)
         row = UrlRow(1, 2, 3, 0, 0, 0, 0, url.encode())
-        note = self.writer.describe_page(row, fetched, stored, "ok", Facts())
+        note = self.writer.describe_page(row, fetched, stored, "ok", PageFacts())
         self.writer.add(batches_of([note]), NO_URLS)
         self.writer.flush()
         return stored

@@ -11,7 +11,7 @@ from barkspider.core.errors import StorageError
 from barkspider.engine import resume
 from barkspider.engine.checkpoint import Checkpoint
 from barkspider.engine.folder import events
-from barkspider.engine.history import KEPT, History, is_kept, live_history, read_history
+from barkspider.engine.history import KEPT, History, is_kept, read_history
 from barkspider.engine.samples import GROUPS, SCHEMA, Samples
 from barkspider.lab.synthweb import WebSpec, running_web
 from barkspider.storage.env import Env
@@ -64,7 +64,8 @@ def test_what_was_committed_comes_back_and_the_next_run_goes_on(tmp_path: Path) 
     again = History(env, tmp_path, Store.open(env, tmp_path).state("history"))
     again.add({"time": 9.0, "pages": 12})
     assert [row[:2].tolist() for row in again._rows] == [[0, 1], [1, 1], [2, 2]]
-    joined = live_history(env, tmp_path, lambda _, __, since: again.since(since))
+    since = again.since(int(found.column("number")[-1]))
+    joined = found.joined(Samples.of(since["names"], since["rows"]))
     assert joined.column("pages").tolist() == [7, 9, 12]
     assert joined.rate("pages").tolist() == [0, 2, 0]  # what happened between two runs is no rate
 

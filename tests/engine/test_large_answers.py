@@ -23,7 +23,7 @@ from barkspider.engine import ledger
 from barkspider.engine.contents import LARGE, Content, Contents
 from barkspider.engine.harvest import Harvest
 from barkspider.engine.work import Worker
-from barkspider.fetch import Exchange, Response
+from barkspider.fetch import HttpExchange, Response
 from barkspider.page import Page, PageReader
 from barkspider.storage.env import Env
 from barkspider.url.robots import MAX_SIZE
@@ -134,7 +134,7 @@ def test_a_page_is_the_same_wherever_it_is_read() -> None:
         "http://a.example/",
         "192.0.2.1",
         b"",
-        Exchange(status=200, headers=[(b"content-encoding", b"gzip")], body=gzip.compress(_PAGE)),
+        HttpExchange(status=200, headers=[(b"content-encoding", b"gzip")], body=gzip.compress(_PAGE)),
         Fetch(),
         LARGE,
     )

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from barkspider import load_settings, open_job
@@ -22,13 +23,13 @@ from barkspider.core.load import dump_settings
 from barkspider.core.texts import Texts
 from barkspider.engine.control import ask
 from barkspider.engine.ledger import Ledger
-from barkspider.engine.why import why
+from barkspider.engine.why import why, whys
 from barkspider.frontier import open_frontier
 from barkspider.frontier.robots.groups import ungroup
 from barkspider.lab.synthweb import RunningWeb, WebSpec, running_web
 from barkspider.storage.env import Env
 from barkspider.storage.store.snapshot import read_snapshot
-from barkspider.url import RobotsRules
+from barkspider.url import KeyMaker, RobotsRules
 from tests.cli.program import run
 
 
@@ -122,12 +123,10 @@ def test_it_is_right_for_urls_of_every_stage_of_a_crawl_that_was_killed(killed: 
         stages.setdefault(name, []).append(url)
     assert len(stages) > 1, stages.keys()
     assert any(name[2:].isdigit() for name in stages)  # one of Q_1 … Q_j
-    chosen = [url for urls in stages.values() for url in random.Random(5).sample(urls, min(len(urls), 3))]
-    assert len(chosen) >= 4
-    for url in chosen:
-        found = why(killed, url)
-        assert found.normalised == url
-        assert found.refused == ""
+    chosen = sample([*stages.values(), sorted(asked)], 200)
+    assert len(chosen) == 200
+    for url, found in zip(chosen, whys(killed, chosen), strict=True):
+        assert (found.url, found.normalised, found.refused, found.unseen) == (url, url, "", [])
         if url in asked or found.outcomes:  # since the checkpoint, by the journal
             assert "it was asked for" in found.verdict
             continue
@@ -137,6 +136,38 @@ def test_it_is_right_for_urls_of_every_stage_of_a_crawl_that_was_killed(killed: 
         }
         assert (name, ahead) in places_found, (url, found)
         assert found.verdict.startswith("it waits: "), found
+
+
+def sample(stages: list[list[str]], count: int) -> list[str]:
+    """So many URLs, of each stage as many as of the others if it has them."""
+    chosen: list[str] = []
+    for place, urls in enumerate(sorted(stages, key=len)):
+        wanted = (count - len(chosen)) // (len(stages) - place)
+        chosen += random.Random(5).sample(urls, min(len(urls), wanted))
+    return chosen
+
+
+def test_the_budget_of_a_domain_is_that_by_which_its_urls_go(killed: Path, tmp_path: Path) -> None:
+    copied = Path(shutil.copytree(killed, tmp_path / "copy", ignore=shutil.ignore_patterns("control.sock")))
+    shutil.rmtree(copied / "journal")
+    job, env = open_job(copied), Env()
+    ledger = Ledger(env, copied)
+    frontier: Any = open_frontier(job.settings, env, copied, state=ledger.state, resumed=0.0)
+    star = frontier._source._stages.star
+    domains = job.query("SELECT domain FROM domains ORDER BY domains_in DESC LIMIT 40")["domain"].to_pylist()
+    keys = np.array([KeyMaker(job.settings.seed).of(name) for name in domains], np.uint64)
+    degrees = star._indegree.of(keys)
+    budgets = star._budgets(degrees, star.distribution())
+    frontier.close()
+    assert degrees.any()
+    for name, degree, budget, found in zip(
+        domains,
+        degrees.tolist(),
+        budgets.tolist(),
+        whys(killed, [f"http://{name}/" for name in domains]),
+        strict=True,
+    ):
+        assert found.domain == {"in_degree": degree, "budget": budget}, name
 
 
 def test_pages_that_were_fetched_lie_where_it_says(killed: Path) -> None:

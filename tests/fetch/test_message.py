@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barkspider.core.settings import Fetch
-from barkspider.fetch.exchange import Exchange
+from barkspider.fetch.exchange import HttpExchange
 from barkspider.fetch.message import Message
 
 LIMITS = Fetch(max_size=5000, max_header=2000)
@@ -30,7 +30,7 @@ READ_ALL_THE_SAME = {
 CASES = Path(__file__).parents[3] / "shared/data/http/llhttp_cases.jsonl"
 
 
-def read(*pieces: bytes, limits: Fetch = LIMITS, any_type: bool = True) -> Exchange:
+def read(*pieces: bytes, limits: Fetch = LIMITS, any_type: bool = True) -> HttpExchange:
     """What a response comes to when it arrives in these pieces and then the connection ends."""
     message = Message(limits, any_type)
     for piece in pieces:
@@ -161,7 +161,7 @@ def test_a_head_that_was_put_right_has_the_headers_that_were_meant() -> None:
 
 
 def test_headers_are_found_by_name_whatever_its_case_and_however_often_they_come() -> None:
-    exchange = Exchange(headers=[(b"Set-Cookie", b"a=1 "), (b"X", b"y"), (b"SET-COOKIE", b"b=2")])
+    exchange = HttpExchange(headers=[(b"Set-Cookie", b"a=1 "), (b"X", b"y"), (b"SET-COOKIE", b"b=2")])
     assert exchange.header(b"set-cookie") == "a=1"
     assert exchange.all_headers(b"set-cookie") == ["a=1", "b=2"]
     assert (exchange.header(b"y"), exchange.all_headers(b"y")) == ("", [])

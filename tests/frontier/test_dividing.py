@@ -16,8 +16,8 @@ from barkspider.core.load import load_settings
 from barkspider.core.records import Flag
 from barkspider.core.settings import Settings
 from barkspider.frontier import Driver, open_frontier
+from barkspider.frontier.batches import NAME, batch_name
 from barkspider.frontier.dividing import Dividing, _waiting
-from barkspider.frontier.exchange import NAME, batch_name
 from barkspider.frontier.gate import form
 from barkspider.frontier.ownership import slot_of
 from barkspider.frontier.politeness.pauses import HostPace
@@ -200,8 +200,8 @@ def test_what_is_in_ram_goes_with_its_urls_or_hosts(make: Make, kind: str) -> No
     gate.write_off()
     gate.validate()
     assert frontier.exchange is not None
-    assert frontier.exchange.census is not None
-    frontier.exchange.census.fetched.add(np.array([each.key for each in rows], np.uint64))
+    assert frontier.exchange.sorting.census is not None
+    frontier.exchange.sorting.census.fetched.add(np.array([each.key for each in rows], np.uint64))
     old.commit(frontier)
     new = make(4)
     divided([old], new)
@@ -226,8 +226,8 @@ def test_what_is_in_ram_goes_with_its_urls_or_hosts(make: Make, kind: str) -> No
         assert all((host.trouble, host.next_time) == (4, LATER + 500) for host in hosts.values())
         assert sum(len(urls) for _, urls in gate.delays.drain()) == len(own) == gate.counters.deferred
         assert heir.exchange is not None
-        assert heir.exchange.census is not None
-        fetched.update(heir.exchange.census.fetched.keys)
+        assert heir.exchange.sorting.census is not None
+        fetched.update(heir.exchange.sorting.census.fetched.keys)
         heir.close()
     assert fetched == Counter(each.key for each in rows), "in two of them it would count as fetched twice"
     everybody = 4 if slot == "pld_key" else 1  # nobody can tell the domain of a host's key
@@ -248,8 +248,8 @@ def test_what_was_under_way_between_parts_arrives(make: Make, kind: str) -> None
     others = [each for each, owner in owners.items() if owner == 1]
     redirected = others[0]._replace(flags=int(Flag.REDIRECT))
     sender.holdings[0].trails.put(redirected.key, (page.key,))
-    links = batch(*(each.url.decode() for each in others[1:]))
-    sender.exchange.split(
+    links = batch(*(each.url.decode() for each in (*others[1:], others[1], others[1])))
+    sender.exchange.sorting.split(
         [Found(page, links), Found(page, batch(redirected.url.decode()), target=redirected)], 0.0
     )
     sender.exchange.seal(Sealed(Seal(1, 1)), 1)
@@ -273,6 +273,8 @@ def test_what_was_under_way_between_parts_arrives(make: Make, kind: str) -> None
     assert waiting == {each.url for each in others}
     if kind in ("irlbot", "irlbot backlinks"):  # links are edges, redirects are none
         assert sum(kind == "star/edges" for kind, *_ in found) == len(others) - 1
+    linked = Counter(value for kind, *_, value in found if kind == "backlinks")
+    assert linked == ({"3": 1, "1": len(others) - 1} if kind == "irlbot backlinks" else {})
 
 
 def _rows() -> Iterator[Any]:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from barkspider.core.batch import UrlBatch
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Budget
-from barkspider.frontier.budget.budgets import Degrees, Distribution
 from barkspider.frontier.budget.star import Star, edge_keys
+from barkspider.model.budgets import Degrees, Distribution
 from barkspider.storage.drum.sizing import Sizing
 from barkspider.storage.store.manifest import Store
 from barkspider.url.partition import slots

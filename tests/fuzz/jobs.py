@@ -29,7 +29,7 @@ from barkspider.core.errors import BarkspiderError
 from barkspider.engine import resume, verify_job
 from barkspider.engine.job import Job
 from barkspider.engine.ledger import Ledger
-from barkspider.engine.recovery import open_parts
+from barkspider.engine.recovery import open_components
 from barkspider.lab.synthweb import WebSpec, running_web
 from barkspider.storage.calls import Calls
 from barkspider.storage.env import Env
@@ -253,14 +253,14 @@ def _resume(job: Path) -> None:
     """As far as a crawl that goes on gets without a network; what is asked for is never answered."""
 
     async def run() -> None:
-        parts = open_parts(held, SystemClock())
+        components = open_components(held, SystemClock())
         try:
             for step in range(_STEPS):
-                parts.frontier.step(parts.steady.now() + step, [])
+                components.frontier.step(components.steady.now() + step, [])
         finally:
-            for part in (parts.archive, parts.ledger, parts.frontier):
+            for part in (components.archive, components.ledger, components.frontier):
                 part.close()
-            await parts.worker.close()
+            await components.worker.close()
 
     held = Job.open(job, Env(_Unsynced()), trust=True)
     try:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from barkspider.core.errors import BarkspiderError, JobError, StorageError
-from barkspider.frontier.exchange import batch_name
+from barkspider.frontier.batches import batch_name
 from barkspider.parallel.post import ACKNOWLEDGED, ranks_name
 from barkspider.storage.env import Env
 from barkspider.storage.store.snapshot import write_snapshot

@@ -13,7 +13,7 @@ from barkspider.core.errors import BarkspiderError, JobError
 from barkspider.engine.copying import restore_job
 from barkspider.storage.env import Env
 from barkspider.storage.format import checksum
-from barkspider.storage.store.copies import Copies, Source
+from barkspider.storage.store.copies import CopiedFile, Copies
 from barkspider.storage.store.remote import Remote
 
 
@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> Path:
     (tmp_path / "secret").write_bytes(b"precious")
     (tmp_path / "settings.toml").write_bytes(b"seed = 7\n")
     copies = Copies.claim(Remote.at(str(tmp_path / "store")), "whole")
-    copies.copy({"settings.toml": Source(tmp_path / "settings.toml", 9)})
+    copies.copy({"settings.toml": CopiedFile(tmp_path / "settings.toml", 9)})
     return tmp_path / "store"
 
 

@@ -17,17 +17,18 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from barkspider.engine import verify_job
 from barkspider.engine.copying import restore_job
-from barkspider.engine.folder import events, part_folders
+from barkspider.engine.folder import archive_folders, events
 from barkspider.lab.synthweb import RunningWeb, WebSpec, read_log, running_web
 from barkspider.storage.env import Env
 from tests.engine.warcs import archived
 from tests.parallel.killed import children
+from tests.storage.buckets import s3
 
 DEFAULTS: dict[str, Any] = {
     "pages": 400,
@@ -38,6 +39,9 @@ DEFAULTS: dict[str, Any] = {
     "crash": False,  # kill the process of a part
     "kill": False,  # a node with -9, in the middle, and add another
     "freeze": False,  # stop a node for longer than its lease, and let it go on
+    "resize": 0,  # let it end after 100 pages, and go on with so many parts and a node more
+    "drain": False,  # tell Ray that a node is about to go, and add another
+    "s3": False,  # with a store in a bucket, not in a folder
     "abandon": False,  # kill the driver, pause the crawl, and come back
     "stop": False,  # stop the crawl, and go on
     "store": True,
@@ -90,25 +94,24 @@ def run(order: dict[str, Any], folder: Path) -> dict[str, Any]:
         page_bytes=3_000,
         crawl_delay=0.1,
     )
-    with (
-        running_web(spec, log_path=folder / "requests.log") as served,
-        ray_cluster(order["nodes"]) as cluster,
-    ):
-        crawl = Watched(order, served, cluster, folder)
-        try:
-            crawl.run()
-        finally:
-            crawl.end()
-        assert served.log_path is not None
+    with ExitStack() as stack:
+        served = stack.enter_context(running_web(spec, log_path=folder / "requests.log"))
+        store = stack.enter_context(s3()) if order["s3"] else str(folder / "store")
+        cluster = stack.enter_context(ray_cluster(order["nodes"]))
+        crawl = Watched(order, served, cluster, folder, store)
+        stack.callback(crawl.end)
+        crawl.run()
         return {**crawl.told, **compare(order, served, crawl)}
 
 
 class Watched:
     """A crawl on a cluster, seen by its driver's commands and the processes of its nodes."""
 
-    def __init__(self, order: dict[str, Any], served: RunningWeb, cluster: Any, folder: Path) -> None:
+    def __init__(
+        self, order: dict[str, Any], served: RunningWeb, cluster: Any, folder: Path, store: str
+    ) -> None:
         self.order, self.served, self.cluster = order, served, cluster
-        self.job, self.store, self.seeds = folder / "job", folder / "store", served.web.seeds(3)
+        self.job, self.store, self.seeds = folder / "job", store, served.web.seeds(3)
         self.told: dict[str, Any] = {"happened": []}
         self._end = time.monotonic() + order["patience"]
         self._output = (folder / "output.txt").open("a+b")
@@ -117,15 +120,28 @@ class Watched:
     def run(self) -> None:
         """From the start to the end."""
         self._start("crawl", *self.seeds)
-        for happening in (self._abandon, self._stop, self._crash, self._kill, self._freeze):
+        for happening in (
+            self._abandon,
+            self._stop,
+            self._resize,
+            self._crash,
+            self._drain,
+            self._kill,
+            self._freeze,
+        ):
             if self.order[happening.__name__.strip("_")]:
-                self.wait(lambda: self._copied() >= 2 * (1 + len(self.told["happened"])) or self._has_ended())
+                self.wait(lambda: self._copied() >= 2 * self._begun() or self._has_ended())
                 happening()
                 self.told["happened"].append(happening.__name__.strip("_"))
         assert self._driver is not None
         self.wait(self._has_ended)
         self._output.seek(0)
         self.told |= {"code": self._driver.returncode, "output": self._output.read().decode()[-6000:]}
+
+    def _begun(self) -> int:
+        """How often things have happened since these parts are there."""
+        happened = self.told["happened"]
+        return len(happened) - happened.index("resize") if "resize" in happened else 1 + len(happened)
 
     def _has_ended(self) -> bool:
         return self._driver is not None and self._driver.poll() is not None
@@ -154,7 +170,7 @@ class Watched:
         given = [sys.executable, "-m", "barkspider.cli", command, *words, "--ray", self.cluster.address]
         if command == "crawl":
             given += ["--job", str(self.job), "--processes", str(self.order["processes"])]
-            given += ["--store", str(self.store)] if self.order["store"] else []
+            given += ["--store", self.store] if self.order["store"] else []
             given += [word for option in self._options() for word in ("--set", option)]
         self._driver = subprocess.Popen(
             given, stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output
@@ -170,10 +186,12 @@ class Watched:
             "memory=128MB",
         ]
         chosen += ["checkpoint=1s", "parallel.interval=200ms", "fetch.timeout=2s", "limits.grace=1s"]
+        chosen += ["limits.pages=100"] if self.order["resize"] else []
         return [*chosen, f"parallel.lease={self.order['lease']:g}s"]
 
     def _parts(self) -> list[Path]:
-        return sorted(self.job.glob("at-*/*/part-*"))
+        """Those of the last generation that there is."""
+        return sorted(self.job.glob("at-*/*/generation-*/part-*")) or sorted(self.job.glob("at-*/*/part-*"))
 
     def _copied(self) -> int:
         """The fewest checkpoints that any part has made: each is copied before it is logged."""
@@ -186,7 +204,7 @@ class Watched:
     def _victim(self) -> tuple[Any, list[int]]:
         """A node other than the head that has parts."""
         for node, processes in self._processes().items():
-            if node is not self.cluster.head_node and list(self.job.glob(f"at-{node.node_id[:12]}/*/part-*")):
+            if node is not self.cluster.head_node and any(self._is_at(part, node) for part in self._parts()):
                 return node, processes
         raise AssertionError("no node but the head has parts")
 
@@ -199,8 +217,7 @@ class Watched:
         self._start("resume", str(self.job))
 
     def _stop(self) -> None:
-        self.told["stopped"] = self._ask("stop")["state"]
-        self.wait(self._has_ended)
+        self._stop_it()
         self._start("resume", str(self.job))
 
     def _ask(self, command: str, *words: str) -> dict[str, Any]:
@@ -223,6 +240,49 @@ class Watched:
         assert len(parts) == self.order["processes"]
         _signal(parts[0], signal.SIGKILL)
 
+    def _drain(self) -> None:
+        from ray._raylet import GcsClient  # type: ignore[attr-defined]
+        from ray.core.generated.autoscaler_pb2 import DRAIN_NODE_REASON_PREEMPTION
+
+        node, _ = self._victim()
+        moving = {part.parts[-1] for part in self._parts() if self._is_at(part, node)}
+        # As `ray drain-node` does it, and `ray start --block` when it gets SIGTERM.
+        accepted, why = GcsClient(address=self.cluster.address).drain_node(
+            node.node_id, DRAIN_NODE_REASON_PREEMPTION, "a spot notice", 0
+        )
+        assert accepted, why
+        self.wait(lambda: moving <= {part.parts[-1] for part in self._parts() if not self._is_at(part, node)})
+        for process in process_tree(node):
+            _signal(process, signal.SIGKILL)
+        self.cluster.remove_node(node, allow_graceful=False)
+        self._forget(node)
+
+    def _is_at(self, part: Path, node: Any) -> bool:
+        return f"at-{node.node_id[:12]}" in part.parts
+
+    def _forget(self, node: Any) -> None:
+        """A node has gone, with its disk; another comes."""
+        shutil.rmtree(self.job / f"at-{node.node_id[:12]}", ignore_errors=True)
+        self.cluster.add_node(wait=False, **_NODE)
+
+    def _resize(self) -> None:
+        """The crawl ends at its first limit of pages; a node has joined when it goes on."""
+        self.wait(self._has_ended)
+        self.cluster.add_node(**_NODE)
+        words = ["resize", str(self.job), "--processes", str(self.order["resize"]), "--json"]
+        command = [sys.executable, "-m", "barkspider.cli", *words, "--ray", self.cluster.address]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        assert done.returncode == 0, done.stderr
+        self.told["resized"] = json.loads(done.stdout)
+        self._start("resume", str(self.job), "--pages", "0")
+        self.order = {**self.order, "processes": self.order["resize"]}
+        self.wait(lambda: len(self._parts()) == self.order["processes"])
+        self.told["nodes_after"] = len({part.parents[2] for part in self._parts()})
+
+    def _stop_it(self) -> None:
+        self.told["stopped"] = self._ask("stop")["state"]
+        self.wait(self._has_ended)
+
     def _kill(self) -> None:
         node, processes = self._victim()
         for process in processes:
@@ -231,8 +291,7 @@ class Watched:
         for process in processes:
             _signal(process, signal.SIGKILL)
         self.cluster.remove_node(node, allow_graceful=False)
-        shutil.rmtree(self.job / f"at-{node.node_id[:12]}", ignore_errors=True)
-        self.cluster.add_node(wait=False, **_NODE)
+        self._forget(node)
 
     def _since_copy(self, node: Any) -> int:
         """How many requests there were since the last checkpoint of the parts of a node that was copied had begun."""
@@ -257,7 +316,7 @@ class Watched:
 
     def _successions(self) -> list[str]:
         """Who took over a part in the store."""
-        return [path.name for path in self.store.glob("part-*/claims/*")]
+        return [path.name for path in Path(self.store).glob("part-*/claims/*")]
 
 
 def compare(order: dict[str, Any], served: RunningWeb, crawl: Watched) -> dict[str, Any]:
@@ -265,9 +324,9 @@ def compare(order: dict[str, Any], served: RunningWeb, crawl: Watched) -> dict[s
     folder, truth = crawl.job, Counter(served.web.reachable_urls(crawl.seeds))
     if order["store"]:
         folder = crawl.job.parent / "back"
-        restore_job(Env(), str(crawl.store), folder)
+        restore_job(Env(), crawl.store, folder)
         problems = [str(problem) for problem in verify_job(folder) if problem.kind == "damage"]
-        parts = part_folders(folder)
+        parts = archive_folders(folder)
     else:
         problems, parts = [], crawl._parts()
     pages = Counter(url for part in parts for url in archived(part, "pages"))
@@ -284,6 +343,7 @@ def compare(order: dict[str, Any], served: RunningWeb, crawl: Watched) -> dict[s
         "twice_or_wrong": (pages - truth).total(),
         "too_soon": too_soon,
         "fetched_again": sum(count - 1 for count in requests.values()),
+        "pages_again": sum(count - 1 for url, count in requests.items() if not url.endswith("/robots.txt")),
         "problems": problems[:5],
     }
 

@@ -104,8 +104,8 @@ class Part:
         )
         assert self.frontier.exchange is not None
         self.exchange = self.frontier.exchange
-        assert self.exchange.census is not None
-        self.known = set(self.exchange.census.fetched.keys)  # what it need not ask for again
+        assert self.exchange.sorting.census is not None
+        self.known = set(self.exchange.sorting.census.fetched.keys)  # what it need not ask for again
         self.wake = now
         if self.ledger.is_new:
             self._take_in(Reaped(Seeds(batch(next(iter(web.pages)), flags=int(Flag.SEED)))))
@@ -123,7 +123,7 @@ class Part:
         self.others._look()
         assert self.others._timer is not None
         self.others._timer.cancel()
-        await self.others.settle()
+        await self.others.finish()
         outcomes = []
         while self.coming and self.coming[0][0] <= now:
             outcomes.append(heapq.heappop(self.coming)[2])
@@ -232,7 +232,7 @@ class Machine:
     def is_over(self) -> bool:
         """As the supervisor of a crawl sees it."""
         for part in self.parts:
-            if not part.frontier.is_idle() or part.coming or not part.exchange.is_empty:
+            if not part.frontier.is_idle() or part.coming or not part.exchange.sorting.is_empty:
                 return False
         return all(
             one.exchange.sealed[to] == other.exchange.applied[sender]
@@ -252,9 +252,9 @@ def _found(parts: list[Part], served: VirtualWeb) -> Found:
     for part in parts:
         part.frontier.validate()
         assert part.frontier.counters.balanced()
-        assert part.exchange.census is not None
-        assert not fetched & part.exchange.census.fetched.keys
-        fetched |= part.exchange.census.fetched.keys
+        assert part.exchange.sorting.census is not None
+        assert not fetched & part.exchange.sorting.census.fetched.keys
+        fetched |= part.exchange.sorting.census.fetched.keys
         known |= part.known
         assert isinstance(part.frontier._source, Irlbot)
         star = part.frontier._source._star

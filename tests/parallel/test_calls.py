@@ -23,7 +23,7 @@ from ray.exceptions import (  # noqa: E402
 
 from barkspider.core.errors import BarkspiderError, JobError  # noqa: E402
 from barkspider.core.settings import Limits  # noqa: E402
-from barkspider.parallel.cluster import calls, driver  # noqa: E402
+from barkspider.parallel.cluster import calls, client  # noqa: E402
 from barkspider.parallel.cluster.calls import GoneError, SilentError, answer_of, wait_for  # noqa: E402
 
 SILENT: list[Exception] = [
@@ -75,7 +75,7 @@ def without_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray, "get", get)
     monkeypatch.setattr(ray, "kill", lambda _: None)
     monkeypatch.setattr(calls, "_AGAIN", 0.0)
-    monkeypatch.setattr(driver, "_LOOK", 0.0)
+    monkeypatch.setattr(client, "_LOOK", 0.0)
 
 
 @pytest.mark.parametrize("error", SILENT, ids=lambda error: type(error).__name__)
@@ -110,35 +110,35 @@ def test_commands_outlast_an_overseer_that_is_started_again(
 ) -> None:
     actor = Actor(error, {"state": "paused"})
     monkeypatch.setattr(ray, "get_actor", lambda *_, **__: actor)
-    assert driver.answer(Path("job"), "pause") == {"state": "paused"}
+    assert client.answer(Path("job"), "pause") == {"state": "paused"}
 
 
 def test_commands_tell_of_one_that_stays_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "_ANSWER", -1.0)
+    monkeypatch.setattr(client, "_ANSWER", -1.0)
     monkeypatch.setattr(ray, "get_actor", lambda *_, **__: Actor(SILENT[0]))
     with pytest.raises(BarkspiderError, match="does not answer; try again"):
-        driver.answer(Path("job"), "pause")
+        client.answer(Path("job"), "pause")
     monkeypatch.setattr(ray, "get_actor", lambda *_, **__: Actor(ActorDiedError()))
     with pytest.raises(BarkspiderError, match="no crawl of job is on this cluster"):
-        driver.answer(Path("job"), "status")
+        client.answer(Path("job"), "status")
 
     def refuse(*_: Any, **__: Any) -> None:
         raise RpcError("Connection refused")
 
     monkeypatch.setattr(ray, "get_actor", refuse)
     with pytest.raises(BarkspiderError, match="does not answer; try again"):
-        driver.answer(Path("job"), "status")
+        client.answer(Path("job"), "status")
 
 
 def test_resume_shows_a_crawl_that_ended_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     actor = Actor({"error": "the crawl has ended", "over": True})
     monkeypatch.setattr(ray, "get_actor", lambda *_, **__: actor)
-    assert driver.go_on(Path("job")) is actor
+    assert client.go_on(Path("job")) is actor
     actor.answers.append(ActorDiedError())
-    assert driver.go_on(Path("job")) is None
+    assert client.go_on(Path("job")) is None
     actor.answers.append({"error": "no"})
     with pytest.raises(JobError, match="refuses: no"):
-        driver.go_on(Path("job"))
+        client.go_on(Path("job"))
 
 
 def test_the_driver_looks_again_and_repeats_a_stop_that_was_not_heard() -> None:
@@ -146,7 +146,7 @@ def test_the_driver_looks_again_and_repeats_a_stop_that_was_not_heard() -> None:
     running = {"over": False, "lines": [], "state": "running"}
     ended = {"over": True, "lines": ["a line"], "state": "ended", "error": "", "fault": ""}
     actor = Actor(*SILENT, running, ended)
-    crawl = driver.ClusterCrawl(actor, lines.append, Limits())
+    crawl = client.ClusterCrawl(actor, lines.append, Limits())
     crawl.stop("signal")
     asyncio.run(crawl.run())
     assert len(lines) == 2, lines  # that nobody answers, once; what the crawl said
@@ -154,6 +154,6 @@ def test_the_driver_looks_again_and_repeats_a_stop_that_was_not_heard() -> None:
 
 
 def test_a_crawl_that_is_gone_is_a_line() -> None:
-    crawl = driver.ClusterCrawl(Actor(ActorDiedError()), lambda _: None, Limits())
+    crawl = client.ClusterCrawl(Actor(ActorDiedError()), lambda _: None, Limits())
     with pytest.raises(BarkspiderError, match="`resume` goes on with it"):
         asyncio.run(crawl.run())

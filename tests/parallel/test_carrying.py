@@ -15,8 +15,8 @@ from barkspider.core.errors import BarkspiderError
 from barkspider.core.load import load_settings
 from barkspider.core.settings import Settings
 from barkspider.engine import Job
-from barkspider.frontier.budget.budgets import Distribution
-from barkspider.frontier.exchange import NAME, batch_name
+from barkspider.frontier.batches import NAME, batch_name
+from barkspider.model.budgets import Distribution
 from barkspider.parallel.carrying import Carrier
 from barkspider.parallel.division import check_share, share
 from barkspider.parallel.post import Post

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import yaml
+from typer.testing import CliRunner
 
+from barkspider.cli.app import app
 from tests.cli.program import complaint, run
 from tests.parallel.clusters import DEFAULTS
 
@@ -40,10 +48,44 @@ def test_a_crawl_outlives_a_node_and_its_driver() -> None:
     assert found["fetched_again"] <= found["since_copy"], found
 
 
+def test_a_crawl_is_resized_and_a_node_that_is_drained_hands_over() -> None:
+    """With a store in a bucket; nobody's lease has to run out."""
+    found = crawled({"pages": 400, "nodes": 1, "lease": 60.0, "resize": 3, "drain": True, "s3": True})
+    assert found["code"] == 0, found["output"]
+    assert found["happened"] == ["resize", "drain"]
+    assert found["truth"] > 350
+    assert [found[name] for name in ("missing", "twice_or_wrong", "too_soon", "problems")] == [0, 0, 0, []], (
+        found
+    )
+    assert found["pages_again"] == 0, found
+    assert found["resized"]["before"] == 2
+    assert found["nodes_after"] == 2  # one of them has joined
+    assert "goes on elsewhere" in found["output"]
+    assert "started again" not in found["output"]
+
+
 def address_of_nobody() -> str:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@contextmanager
+def stranger() -> Iterator[str]:
+    """The address of somebody who answers, but not as Ray does."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            while True:
+                try:
+                    with listener.accept()[0] as there:
+                        there.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                except OSError:
+                    return
+
+        threading.Thread(target=answer, daemon=True).start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
 
 
 CRAWL = ("crawl", "http://127.0.0.1/", "--processes", "2", "--set", "network.allow=127.0.0.0/8", "--ray")
@@ -75,6 +117,14 @@ def test_a_cluster_that_is_not_there_is_a_line(
     assert not job.exists()
 
 
+def test_whoever_is_no_cluster_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with stranger() as address:
+        assert run(monkeypatch, *CRAWL, address, "--job", tmp_path / "job") == 2
+    assert "no part of a Ray cluster" in complaint(capsys)
+
+
 def test_without_ray_there_is_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -100,3 +150,24 @@ def test_one_process_is_not_for_a_cluster(
 ) -> None:
     assert run(monkeypatch, *CRAWL[:2], "--ray", "auto", "--job", tmp_path / "job") == 2
     assert "--processes" in complaint(capsys)
+
+
+def test_the_cluster_file_and_the_manifest_of_the_docs_are_what_they_should_be() -> None:
+    """By Ray's own schema; of the manifest, what it names is there."""
+    from ray.autoscaler._private.util import prepare_config, validate_config
+
+    text = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
+    file, manifests = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    validate_config(prepare_config(yaml.safe_load(file)))
+    seeds, job = yaml.safe_load_all(manifests)
+    groups = [
+        job["spec"]["rayClusterSpec"]["headGroupSpec"],
+        *job["spec"]["rayClusterSpec"]["workerGroupSpecs"],
+    ]
+    volumes = [{each["name"] for each in group["template"]["spec"]["volumes"]} for group in groups]
+    for group, there in zip(groups, volumes, strict=True):
+        for container in group["template"]["spec"]["containers"]:
+            assert {each["name"] for each in container["volumeMounts"]} == there
+    assert seeds["metadata"]["name"] in volumes[0]
+    words = [*shlex.split(job["spec"]["entrypoint"])[1:], "--help"]
+    assert CliRunner().invoke(app, words).exit_code == 0

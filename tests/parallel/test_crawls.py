@@ -7,13 +7,16 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from barkspider import open_job
+from barkspider.core.errors import JobError
 from barkspider.core.load import load_settings
 from barkspider.engine import Job
+from barkspider.engine.control import ask
 from barkspider.engine.folder import part_folders
 from barkspider.engine.recrawl import fetch_again
 from barkspider.lab.synthweb import RunningWeb, WebSpec, read_log, running_web
@@ -154,6 +157,10 @@ def test_a_job_of_parts_is_one_job_to_every_command(
     assert [row["part"] for row in parts] == [0, 1, 2]
     assert len(open_job(job).table("pages")) == len(truth)
     assert open_job(job).page(seeds[0]).status == 200
+    changes = list(open_job(job).changes())
+    assert sorted(page.url for page in changes) == sorted(truth)
+    rest_of_them = open_job(job).changes(since=changes[len(truth) // 2].cursor)
+    assert [page.url for page in rest_of_them] == [page.url for page in changes[len(truth) // 2 + 1 :]]
     assert rest["gauges"]["sent"] == rest["gauges"]["received"] > 100
     ends = open_job(job).query(
         "SELECT sum(pages) AS n FROM (SELECT part, max(pages) AS pages FROM history GROUP BY part)"
@@ -198,10 +205,39 @@ def test_a_job_of_parts_is_one_job_to_every_command(
     before = served.log_path.read_text().count("\n") if served.log_path else 0
     again = json.loads(program("recrawl", str(job), "--older-than", "0s", "--json"))
     assert again["again"] == len(truth)
-    assert again["unchanged"] == len(truth)
+    assert (again["pages"], again["unchanged"]) == (2 * len(truth), len(truth)), again
     assert served.log_path is not None
     assert len(read_log(served.log_path)) - before >= len(truth)
     program("verify", str(job))
+
+
+@pytest.mark.parametrize("frontier", ["irlbot", "sydney"])
+def test_a_part_whose_hosts_are_all_to_be_left_alone_tells_so(
+    frontier: str, served: RunningWeb, tmp_path: Path
+) -> None:
+    """So that it is not taken for one that hangs."""
+    chosen = [
+        *options(served, f"frontier={frontier}", "parallel.processes=2")[1::2],
+        "politeness.host_delay=1h",
+    ]
+    create(tmp_path / "job", load_settings(options=chosen), served.web.seeds(1))
+    folders = part_folders(tmp_path / "job")
+
+    async def look() -> list[bool]:
+        crawling = asyncio.create_task(crawl_together(tmp_path / "job"))
+        async with asyncio.timeout(60):
+            while True:
+                await asyncio.sleep(0.05)
+                with suppress(JobError):
+                    told = [(await asyncio.to_thread(ask, each, "status"))["others"] for each in folders]
+                    if any(each["sleeps"] for each in told):
+                        break
+        for folder in folders:
+            await asyncio.to_thread(ask, folder, "stop")
+        await crawling
+        return sorted(each["is_idle"] for each in told)
+
+    assert asyncio.run(look()) == [False, True]
 
 
 def test_a_firewall_fetches_what_the_simulation_says(

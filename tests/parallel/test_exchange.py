@@ -13,7 +13,9 @@ from barkspider.core.errors import StorageError
 from barkspider.core.events import Received, Seal, Sealed
 from barkspider.core.load import load_settings
 from barkspider.core.records import Flag, UrlRow
-from barkspider.frontier.exchange import NAME, Exchange, batch_name, checksum_of, inbox, scope_of
+from barkspider.frontier.batches import NAME, batch_name, checksum_of, inbox, scope_of
+from barkspider.frontier.exchange import Exchange
+from barkspider.frontier.sorting import Sorting
 from barkspider.frontier.source import Found
 from barkspider.frontier.trails import Trails
 from barkspider.storage.env import Env
@@ -44,7 +46,8 @@ class Process:
         self.folder = job / f"part-{part:04d}"
         self.store = Store.open(Env(), self.folder)
         self.trails = Trails(100)
-        self.exchange = Exchange(settings, Env(), self.folder, self.trails, self.store.state(NAME))
+        sorting = Sorting(settings, Env(), self.folder, self.trails)
+        self.exchange = Exchange(settings, Env(), self.folder, sorting, self.store.state(NAME))
         self.store.add(self.exchange)
         self.asked: dict[int, Seal] = {}
 
@@ -67,7 +70,7 @@ def send(sender: Process, to: Process, path: Path, number: int) -> Received:
 def test_own_links_stay_and_others_go_to_their_owners_once_each(tmp_path: Path) -> None:
     one, two = Process(tmp_path, 0), Process(tmp_path, 2)
     page, links = row(0), batch(row(0, 5), row(2, 6), row(1, 7), row(2, 6), row(2, 8))
-    (left,) = one.exchange.split([Found(page, links)], 0.0)
+    (left,) = one.exchange.sorting.split([Found(page, links)], 0.0)
     assert [each.url for each in left.links.rows()] == [b"http://d0.example/5"]
     (found,) = two.exchange.receive(send(one, two, one.seal(2), 1))
     assert found.links.rows() == [row(2, 6), row(2, 8)]
@@ -79,7 +82,7 @@ def test_own_links_stay_and_others_go_to_their_owners_once_each(tmp_path: Path) 
 
 def test_seeds_that_all_processes_get_are_taken_by_one_of_them(tmp_path: Path) -> None:
     given = batch(*(row(owner) for owner in OWNERS))
-    taken = [Process(tmp_path, part).exchange.own(given).rows() for part in OWNERS]
+    taken = [Process(tmp_path, part).exchange.sorting.own(given).rows() for part in OWNERS]
     assert taken == [[row(owner)] for owner in OWNERS]
 
 
@@ -87,7 +90,7 @@ def test_a_redirect_takes_its_trail_along_and_makes_no_edge(tmp_path: Path) -> N
     one, two, three = Process(tmp_path, 0), Process(tmp_path, 1), Process(tmp_path, 2)
     target = row(1, 9, int(Flag.SEED | Flag.REDIRECT))
     one.trails.put(target.key, (11, 12))
-    one.exchange.split([Found(row(0), batch(target), target=target)], 0.0)
+    one.exchange.sorting.split([Found(row(0), batch(target), target=target)], 0.0)
     (found,) = two.exchange.receive(send(one, two, path := one.seal(1), 1))
     assert two.trails.pop(target.key) == (11, 12)
     assert one.trails.pop(target.key) == ()
@@ -104,23 +107,23 @@ def test_a_redirect_takes_its_trail_along_and_makes_no_edge(tmp_path: Path) -> N
 def test_what_a_seed_redirects_to_is_in_scope_everywhere_also_within_a_process(tmp_path: Path) -> None:
     one = Process(tmp_path, 0)
     target = row(0, 9, int(Flag.SEED))
-    (left,) = one.exchange.split([Found(row(0), batch(target), target=target)], 0.0)
+    (left,) = one.exchange.sorting.split([Found(row(0), batch(target), target=target)], 0.0)
     assert len(left.links) == 1
     assert {tuple(scope_of(Env(), one.seal(to))) for to in (1, 2, 3)} == {("http://d0.example/9",)}
 
 
 def test_a_firewall_drops_and_counts_what_is_not_ours(tmp_path: Path) -> None:
     one = Process(tmp_path, 0, mode="firewall")
-    (left,) = one.exchange.split([Found(row(0), batch(row(1), row(0, 2), row(3)))], 0.0)
+    (left,) = one.exchange.sorting.split([Found(row(0), batch(row(1), row(0, 2), row(3)))], 0.0)
     assert len(left.links) == 1
-    assert one.exchange.dropped == 2
+    assert one.exchange.sorting.dropped == 2
     assert one.exchange.due(9, True, 99.0) == []
 
 
 def test_a_batch_is_due_after_pages_after_a_time_and_when_nothing_is_left(tmp_path: Path) -> None:
     def collected() -> Exchange:
         one = Process(tmp_path, 0)
-        one.exchange.split([Found(row(0), batch(row(1)))], 5.0)
+        one.exchange.sorting.split([Found(row(0), batch(row(1)))], 5.0)
         return one.exchange
 
     assert collected().due(999, False, 14.9) == []
@@ -135,13 +138,13 @@ def test_the_same_batch_is_made_after_a_crash(tmp_path: Path) -> None:
     one = Process(tmp_path, 0)
     first = Found(row(0), batch(row(1, 5), row(1, 5), row(1, 6)))
     second = Found(row(0, 2), batch(row(1, 6), row(1, 7)))
-    one.exchange.split([first], 0.0)
+    one.exchange.sorting.split([first], 0.0)
     one.store.commit()
-    one.exchange.split([second], 0.0)
+    one.exchange.sorting.split([second], 0.0)
     made = one.seal(1).read_bytes()
     again = Process(tmp_path, 0)  # the batch is not in the checkpoint, and gone
     assert not (again.folder / NAME / batch_name(1, 1)).exists()
-    again.exchange.split([second], 3.0)
+    again.exchange.sorting.split([second], 3.0)
     assert again.seal(1).read_bytes() == made
     again.store.commit()
     assert Process(tmp_path, 0).exchange.sealed == [0, 1, 0, 0]
@@ -151,7 +154,7 @@ def test_a_batch_counts_once_and_only_in_its_order(tmp_path: Path) -> None:
     one, two = Process(tmp_path, 0), Process(tmp_path, 1)
     sent = []
     for number in (1, 2):
-        one.exchange.split([Found(row(0), batch(row(1, number)))], 0.0)
+        one.exchange.sorting.split([Found(row(0), batch(row(1, number)))], 0.0)
         sent.append(send(one, two, one.seal(1), number))
     with pytest.raises(StorageError, match="is not the batch that came after 0"):
         two.exchange.receive(sent[1])
@@ -163,7 +166,7 @@ def test_a_batch_counts_once_and_only_in_its_order(tmp_path: Path) -> None:
 
 def test_a_batch_stays_until_it_is_safe_elsewhere(tmp_path: Path) -> None:
     one = Process(tmp_path, 0, outbox="1KB")
-    one.exchange.split([Found(row(0), batch(*(row(1, number) for number in range(1, 30))))], 0.0)
+    one.exchange.sorting.split([Found(row(0), batch(*(row(1, number) for number in range(1, 30))))], 0.0)
     assert one.exchange.is_full
     path = one.seal(1)
     one.store.commit()
@@ -179,7 +182,7 @@ def test_a_batch_stays_until_it_is_safe_elsewhere(tmp_path: Path) -> None:
 
 def test_what_is_applied_is_acknowledged_after_a_checkpoint_only(tmp_path: Path) -> None:
     one, two = Process(tmp_path, 0), Process(tmp_path, 1)
-    one.exchange.split([Found(row(0), batch(row(1)))], 0.0)
+    one.exchange.sorting.split([Found(row(0), batch(row(1)))], 0.0)
     two.exchange.receive(send(one, two, one.seal(1), 1))
     assert two.exchange.committed_applied == [0, 0, 0, 0]
     two.store.commit()

@@ -25,9 +25,9 @@ from barkspider.core.load import load_settings
 from barkspider.core.records import Flag
 from barkspider.core.settings import Budget, Limits
 from barkspider.frontier import Driver, open_frontier
+from barkspider.frontier.batches import cookies_of, inbox
 from barkspider.frontier.budget.hearsay import Hearsay
 from barkspider.frontier.budget.star import Star
-from barkspider.frontier.exchange import cookies_of, inbox
 from barkspider.frontier.shares import Shares
 from barkspider.lab.simulate.parallel import Setup
 from barkspider.storage.env import Env

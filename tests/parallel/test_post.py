@@ -9,8 +9,8 @@ import numpy as np
 
 from barkspider.core.load import load_settings
 from barkspider.core.settings import Settings
-from barkspider.frontier.budget.budgets import Distribution
-from barkspider.frontier.exchange import NAME, batch_name, inbox
+from barkspider.frontier.batches import NAME, batch_name, inbox
+from barkspider.model.budgets import Distribution
 from barkspider.parallel.post import Post
 from barkspider.parallel.turns import Turns
 from barkspider.storage.env import Env

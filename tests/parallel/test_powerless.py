@@ -64,7 +64,7 @@ def test_a_process_whose_outbox_is_full_fetches_nothing_and_goes_on_receiving() 
         mine = {
             each.host_key
             for each in map(row, machine.web.pages)
-            if one.exchange.own(batch(each.url.decode())).rows()
+            if one.exchange.sorting.own(batch(each.url.decode())).rows()
         }
         assert not [url for *_, url in machine.web.requests[asked:] if row(url).host_key in mine]
         assert one.exchange.received > received

@@ -100,6 +100,7 @@ def test_pages_of_before_are_fetched_again_by_their_owners(
     job: Path, served: RunningWeb, program: Program
 ) -> None:
     """On one condition: that they have changed since they were stored in an archive of before."""
+    cursor = list(open_job(job).changes())[-2].cursor
     program("resize", str(job), "--processes", "2")
     told = json.loads(
         program("recrawl", str(job), "--older-than", "0s", "--set", "limits.pages=50", "--json")
@@ -110,6 +111,7 @@ def test_pages_of_before_are_fetched_again_by_their_owners(
     assert len(again) == 25
     first = set(archived(job, "pages"))
     stored = open_job(job)
+    assert sum(1 for _ in stored.changes(since=cursor)) == 26  # one of before, and those that came since
     known = next(url for url in again if url in first)
     newest = stored.page(known)
     assert newest.revisit, "its payload lies in an archive of before"

@@ -13,7 +13,7 @@ import pytest
 from barkspider.core.batch import NO_URLS
 from barkspider.core.events import Score, Scored
 from barkspider.engine.harvest import Harvest
-from barkspider.frontier.budget.redirects import NOWHERE
+from barkspider.frontier.budget.domain_redirects import NOWHERE
 from barkspider.frontier.budget.star import Star
 from barkspider.frontier.irlbot import Irlbot
 from barkspider.frontier.source import Found
@@ -89,7 +89,7 @@ def test_a_process_tells_the_ranker_of_all_its_edges_and_answers_once(tmp_path: 
         Process(tmp_path, part, more=[*BY_SUPPORTERS, "budget.merge_redirects=true"]) for part in (0, 1)
     )
     links = batch(page(1, 5), page(2, 6), page(3, 7), page(2, 8))
-    other.exchange.split([Found(page(1), links), Found(page(1, 9), batch(), target=page(3))], 0.0)
+    other.exchange.sorting.split([Found(page(1), links), Found(page(1, 9), batch(), target=page(3))], 0.0)
     (found,) = ranker.exchange.receive(send(other, ranker, other.seal(0), 1))
     assert found.standing is not None
     source = page(1).pld_key
@@ -104,7 +104,7 @@ def test_a_process_tells_the_ranker_of_all_its_edges_and_answers_once(tmp_path: 
         (source, page(3).pld_key),
     ]
     # The ranker has what it finds for others, too.
-    own = ranker.exchange.split([Found(page(0), batch(page(0, 2), page(2, 3)))], 0.0)
+    own = ranker.exchange.sorting.split([Found(page(0), batch(page(0, 2), page(2, 3)))], 0.0)
     assert [each.edges for each in own if each.edges is not None] == [
         (np.array([page(0).pld_key]), np.array([page(2).pld_key]))
     ]
@@ -113,12 +113,12 @@ def test_a_process_tells_the_ranker_of_all_its_edges_and_answers_once(tmp_path: 
 def test_what_a_ranking_finds_goes_to_the_owners_and_survives_a_checkpoint(tmp_path: Path) -> None:
     ranker, other = (Process(tmp_path, part, more=BY_SUPPORTERS) for part in (0, 1))
     keys = np.array([page(owner).pld_key for owner in (0, 1, 2)], np.uint64)
-    (own,) = ranker.exchange.spread(Score(keys, np.array([7, 8, 9], np.uint32), None), 0.0)
+    (own,) = ranker.exchange.sorting.spread(Score(keys, np.array([7, 8, 9], np.uint32), None), 0.0)
     assert own.standing is not None
     assert [score.keys.tolist() for score in own.standing.scores] == [[page(0).pld_key]]
     ranker.store.commit()
     again = Process(tmp_path, 0, more=BY_SUPPORTERS)
-    again.exchange.spread(Score(keys[:0], np.zeros(0, np.uint32), True), 0.0)
+    again.exchange.sorting.spread(Score(keys[:0], np.zeros(0, np.uint32), True), 0.0)
     (found,) = other.exchange.receive(send(again, other, again.seal(1), 1))
     assert found.standing is not None
     (score,) = found.standing.scores

@@ -12,8 +12,8 @@ import pytest
 
 from barkspider.core.errors import StorageError
 from barkspider.core.load import load_settings
-from barkspider.frontier.budget.budgets import Distribution
-from barkspider.frontier.exchange import NAME, batch_name
+from barkspider.frontier.batches import NAME, batch_name
+from barkspider.model.budgets import Distribution
 from barkspider.parallel.cluster.desk import Desk
 from barkspider.parallel.cluster.lease import Lease, now
 from barkspider.parallel.cluster.mail import Letter, Mail

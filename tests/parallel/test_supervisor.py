@@ -21,7 +21,7 @@ from barkspider.storage.env import Env
 EMPTY = {
     **dict.fromkeys(("unchanged", "links", "unique_urls", "cpu_seconds", "peak_rss", "queue_max"), 0),
     **dict.fromkeys(("pages", "bytes", "discovered", "redirects", "queued", "deferred", "in_flight"), 0),
-    **dict.fromkeys(("dropped", "ahead", "robots_files", "classifier_errors", "seconds"), 0),
+    **dict.fromkeys(("dropped", "ahead", "robots_files", "classifier_errors", "hook_errors", "seconds"), 0),
     **{
         name: {}
         for name in ("refused", "failed", "decided", "out_of_scope", "robots_failed", "rejected", "phases")
@@ -162,6 +162,44 @@ def test_a_part_that_has_work_and_does_nothing_is_ended_and_started_again(
     monkeypatch.setattr(supervisor, "_FIRST_PAUSE", 0.0)
     fakes = Fakes(lambda number, look: {"others": {"is_idle": number == 1 or fakes.starts[0] > 1}})
     clock = count(0.0, 10.0)  # seconds go by when they are asked for
+    monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: next(clock), time=time.time))
+    run(fakes, tmp_path, monkeypatch)
+    assert fakes.starts == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"others": {"sleeps": True}},  # all that it knows is to be left alone for a while
+        {"state": "paused (disk)"},
+        {"others": {"is_full": True}},
+    ],
+)
+def test_a_part_that_waits_for_a_time_for_space_or_for_others_is_left_alone(
+    told: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fakes = Fakes(lambda number, look: told if look < 50 else {"others": {"is_idle": True}})
+    clock = count(0.0, 10.0)
+    monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: next(clock), time=time.time))
+    run(fakes, tmp_path, monkeypatch)
+    assert fakes.starts == [1, 1]
+    assert min(fakes.looks) > 50
+
+
+def test_a_part_that_was_idle_and_does_not_answer_is_ended_and_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it nobody knows whether anything is left."""
+    monkeypatch.setattr(supervisor, "_FIRST_PAUSE", 0.0)
+
+    def answers(number: int, look: int) -> dict[str, Any] | None:
+        if fakes.starts[0] > 1:
+            return {"others": {"is_idle": True}}
+        hangs = number == 0 and look > 3
+        return None if hangs else {"pages": number * look, "others": {"is_idle": number == 0}}
+
+    fakes = Fakes(answers)
+    clock = count(0.0, 10.0)
     monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: next(clock), time=time.time))
     run(fakes, tmp_path, monkeypatch)
     assert fakes.starts == [2, 1]

@@ -36,7 +36,7 @@ from barkspider.core.events import (
 from barkspider.core.load import load_settings
 from barkspider.engine.outcomes import as_rows, from_rows, is_kept
 from barkspider.frontier import Driver, open_frontier
-from barkspider.frontier.exchange import NAME, batch_name, checksum_of, inbox
+from barkspider.frontier.batches import NAME, batch_name, checksum_of, inbox
 from barkspider.frontier.ownership import freeze, shares_hosts
 from barkspider.lab.simulate.parallel import Crawl, Setup, Simulation
 from barkspider.lab.webgraph import WebGraph
@@ -147,7 +147,7 @@ class Process:
 
     @property
     def is_idle(self) -> bool:
-        return not self.coming and self.driver.is_idle() and self.exchange.is_empty
+        return not self.coming and self.driver.is_idle() and self.exchange.sorting.is_empty
 
 
 class Crawling:

@@ -16,6 +16,8 @@ from barkspider.engine import Statistics
 from barkspider.lab.synthweb import WebSpec, read_log, running_web
 from barkspider.report.facts import Facts, collect
 from barkspider.report.figures import DISTRIBUTIONS
+from barkspider.report.top import standing as stand
+from barkspider.report.top import supporters
 
 Rows = list[dict[str, Any]]
 
@@ -114,6 +116,19 @@ def test_totals_equal_the_table_and_the_log_of_the_web(
     assert totals["median_size"] == median(page["content_length"] for page in pages)
     assert totals["hosts"] == len({page["url_host_name"] for page in pages})
     assert totals["truncated"] == sum(page["content_truncated"] is not None for page in pages)
+    assert totals["pages"] == len(good(pages))
+    assert totals["domains"] == len({page["url_host_registered_domain"] for page in pages})
+    assert totals["mean_size"] == pytest.approx(totals["bytes"] / len(pages))
+    assert totals["mean_url_length"] == pytest.approx(sum(len(page["url"]) for page in pages) / len(pages))
+    same = {row["key"] for row in open_job(crawled[0]).table("duplicates").to_pylist()}
+    assert totals["duplicates"] == sum(page["key"] in same for page in pages)
+    for name, column in (("revisits", "revisit"), ("links_cut", "links_cut"), ("body_cut", "body_cut")):
+        assert totals[name] == sum(bool(page[column]) for page in pages)
+    taken = sorted(page["fetch_seconds"] for page in pages)
+    assert totals["median_seconds"] == pytest.approx(median(taken))
+    assert taken[-4] <= totals["slow_seconds"] <= taken[-1]
+    times = [page["fetch_time"] for page in pages]
+    assert (totals["first"], totals["last"]) == (min(times), max(times))
     assert facts.counted["pages"] == statistics.pages == 200
     assert facts.counted["bytes"] == statistics.bytes
     assert facts.reasons["refused"] == statistics.refused
@@ -139,7 +154,7 @@ def test_the_top_domains_equal_the_links(crawled: tuple[Path, Statistics, int], 
     for link in links:
         if link["source_domain"] != link["target_domain"]:
             into[link["target_domain"]].add(link["source_domain"])
-    top = facts.ranks.top
+    top = facts.top
     assert len(top) == 20
     assert [each.in_degree for each in top] == sorted((len(each) for each in into.values()), reverse=True)[
         :20
@@ -159,6 +174,42 @@ def test_the_top_domains_equal_the_links(crawled: tuple[Path, Statistics, int], 
     scores = dict(zip(graph.vs["name"], graph.pagerank(damping=0.85), strict=True))
     for each in top:
         assert each.pagerank == pytest.approx(scores[each.domain] * len(scores), rel=1e-3)
+
+
+def test_standings_and_supporters_equal_the_domains(
+    crawled: tuple[Path, Statistics, int], facts: Facts
+) -> None:
+    job, standing = open_job(crawled[0]), facts.standing
+    domains = job.table("domains").to_pylist()
+    degrees = Counter(row["domains_in"] for row in domains)
+    assert dict(zip(standing.known.degrees.tolist(), standing.known.counts.tolist(), strict=True)) == degrees
+    fetched = Counter[int]()
+    for row in domains:
+        fetched[row["domains_in"]] += row["pages"]
+    assert [fetched[degree] for degree in sorted(degrees)] == standing.pages.tolist()
+    assert {standing.budget(degree) for degree in degrees} == {10}  # as in all small webs
+    assert standing.budget(max(degrees) + 1) is None
+    left = stand(job, job.settings.budget, table="listed_domains")
+    assert left.pages.tolist() == standing.pages.tolist()
+    assert supporters(job, [each.domain for each in facts.top]) == {
+        each.domain: each.supporters for each in facts.top
+    }
+
+
+def test_the_largest_hosts_equal_the_table(facts: Facts, pages: Rows) -> None:
+    count = Counter(page["url_host_name"] for page in pages)
+    first = sorted(count.items(), key=lambda each: (-each[1], each[0]))[:10]
+    assert [(row["host"], row["pages"]) for row in facts.hosts] == first
+    for row in facts.hosts:
+        own = [page for page in pages if page["url_host_name"] == row["host"]]
+        assert row["bytes"] == sum(page["content_length"] for page in own)
+        assert row["depth"] == max(page["depth"] for page in own)
+
+
+def test_disk_is_that_of_all_files(crawled: tuple[Path, Statistics, int], facts: Facts) -> None:
+    files = [file for file in crawled[0].rglob("*") if file.is_file()]
+    assert sum(facts.disk.values()) == sum(file.stat().st_size for file in files)
+    assert facts.disk["WARC files"] == sum(file.stat().st_size for file in files if ".warc" in file.name)
 
 
 def test_server_software_is_that_of_the_answers(crawled: tuple[Path, Statistics, int], facts: Facts) -> None:

@@ -7,13 +7,16 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from barkspider.engine.samples import Samples
+from barkspider.model.budgets import Distribution
 from barkspider.report import render
 from barkspider.report.curves import Curves, by_rank, chosen
 from barkspider.report.facts import Facts, collect
 from barkspider.report.markup import text
+from barkspider.report.top import Standing
 from tests.cli.program import run
 from tests.cli.small_job import make_small_job
 
@@ -74,7 +77,7 @@ def test_what_others_wrote_stays_text(facts: Facts) -> None:
         cuts=[{"reason": HOSTILE, "pages": 1, "example": HOSTILE}],
         reasons={name: {HOSTILE: 2} for name in facts.reasons},
         hosts=[{"host": HOSTILE, "pages": 1, "bytes": 1, "duplicates": 0, "depth": 0}],
-        ranks=replace(facts.ranks, top=[replace(each, domain=HOSTILE) for each in facts.ranks.top]),
+        top=[replace(each, domain=HOSTILE) for each in facts.top],
     )
     calm, found = Tags(render([facts])), Tags(render([hostile]))
     assert found.tags == calm.tags | {"caption"}
@@ -88,7 +91,7 @@ def test_a_crawl_without_a_history_has_a_report_all_the_same(facts: Facts) -> No
     page = render([replace(facts, samples=Samples.empty())])
     assert "nothing yet" in page
     assert Curves(Samples.empty()).path().count("<rect") == 18
-    assert by_rank([], []).count("nothing yet") == 1
+    assert by_rank(None).count("nothing yet") == 1
 
 
 def test_curves_have_few_points_and_true_rates() -> None:
@@ -98,6 +101,15 @@ def test_curves_have_few_points_and_true_rates() -> None:
     assert set(few.rate("pages")[1:].round(6)) == {7.0}
     ended = Samples.of(["time", "run", "pages"], [[0, 1, 0], [1, 1, 10], [2, 1, 20], [2.1, 1, 20]])
     assert chosen(ended).rate("pages").round(2).tolist() == [0, 10, 9.09]
+
+
+def test_figure_6b_shares_pages_among_domains_of_equal_in_degree() -> None:
+    few = Standing(Distribution.of([np.array([9, 1, 1])]), np.array([6, 90]), np.array([10, 20], np.uint32))
+    drawn = re.findall(r'points="([^"]+)"', by_rank(few))
+    assert len(drawn) == 2
+    heights = [[float(point.split(",")[1]) for point in line.split()] for line in drawn]
+    for line in heights:  # ranks 1, 2 and 3: 90 pages, then 3 and 3; a budget of 20, then 10 and 10
+        assert line[0] < line[1] == line[2]
 
 
 def test_the_command_writes_it(

@@ -13,7 +13,7 @@ from barkspider.core.errors import StorageError, UsageError
 from barkspider.storage.calls import Calls
 from barkspider.storage.env import Env
 from barkspider.storage.store import copies as module
-from barkspider.storage.store.copies import Copies, FencedError, Source, bring_back, last_copy
+from barkspider.storage.store.copies import CopiedFile, Copies, FencedError, bring_back, last_copy
 from barkspider.storage.store.remote import Remote, check_store
 from tests.storage.buckets import s3
 
@@ -80,9 +80,11 @@ class Crawl:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data + b"what came since")
 
-    def sources(self) -> dict[str, Source | None]:
+    def sources(self) -> dict[str, CopiedFile | None]:
         return {
-            name: Source(self._folder / name, len(data), name != "manifest.json", name.startswith("archive"))
+            name: CopiedFile(
+                self._folder / name, len(data), name != "manifest.json", name.startswith("archive")
+            )
             for name, data in self.content.items()
         }
 
@@ -149,7 +151,7 @@ def test_what_grows_is_sent_once_or_a_few_times(tmp_path: Path) -> None:
     copies, path = Copies.claim(remote, "part"), tmp_path / "rows.log"
     for round_ in range(1, 301):
         path.write_bytes(bytes(4 * round_))
-        copies.copy({"rows.log": Source(path, 4 * round_)})
+        copies.copy({"rows.log": CopiedFile(path, 4 * round_)})
     assert len(copies.last.files["rows.log"]) <= 1200 // 64 + 6
     assert sent[0] <= 1200 * 6  # log2(64 / 4) times, and once more
 

@@ -11,7 +11,7 @@ import pytest
 from barkspider.core.errors import StorageError
 from barkspider.storage.calls import Calls
 from barkspider.storage.env import Env
-from barkspider.storage.memory import as_bytes
+from barkspider.storage.raw import as_bytes
 from tests.storage.faulty import FaultyEnv
 
 LARGE = bytes(range(256)) * 4096  # more than is gathered

@@ -3,20 +3,20 @@
     exchange ─► WarcWriter ─► pages-*.warc.gz ─► *.cdxj ─► index.cdxj
         └────── ArchiveWriter ─► tables/pages, links, robots, errors ─► domains, duplicates
 
-The engine hands each finished exchange to the `ArchiveWriter`, which keeps pages in one series of WARC files
-and robots.txt in another, and then tells it what reading the page has shown. That becomes a note, part of a batch
-for the engine's journal, and a row when the batch comes back; `recover` brings an archive back to what a journal
-knows. WARC bytes reach the system within a second; rows of tables become whole files within
-`archive.table_interval`. `committed` names the files that a checkpoint stands on. Whoever reads (`WarcFile`, `captures`, `open_table`, `ask`) needs no lock and may do so
-while a crawl is writing.
+The engine hands each finished exchange to the `ArchiveWriter`, which keeps pages in one series of WARC files and
+robots.txt in another, and then tells it what reading the page has shown. That becomes a note, part of a batch for the
+engine's journal, and a row when the batch comes back; `recover` brings an archive back to what a journal knows. WARC
+bytes reach the system within a second; rows of tables become whole files within `archive.table_interval`. `committed`
+names the files that a checkpoint stands on. Whoever reads (`WarcFile`, `captures`, `open_table`, `ask`) needs no lock
+and may do so while a crawl is writing.
 
-Writing: `writer` is the whole. `warc` writes files of `records`, packed one by one (`packing`), and knows which payloads
-the job has (`payloads`); `cdxj` makes their indexes, whose keys are `surt`. `notes` are rows before they count, `rows`
-are on their way to `tables`, whose columns `schemas` declares. At the end `duplicates` finds equal pages, and `domains` sums
-up pages and links, both in bounded memory (`grouping`). `recovery` is the way back after a crash, `earlier` what there was before a crawl was
-divided anew.
-Reading: `reader` reads WARC files, `captures` finds a URL in them, `views` answers SQL,
-`wacz` packs a crawl into one file, `verify` checks it all.
+Writing: `writer` is the whole. `warc` writes files of `records`, packed one by one (`packing`), and knows which
+payloads the job has (`payloads`); `cdxj` makes their indexes, whose keys are `surt`. `notes` are rows before they
+count, `rows` are on their way to `tables`, whose columns `schemas` declares. At the end `duplicates` finds equal pages,
+and `domains` sums up pages and links, both in bounded memory (`grouping`). `recovery` is the way back after a crash,
+`inherited` what there was before a crawl was divided anew.
+Reading: `reader` reads WARC files, `captures` finds a URL
+in them, `views` answers SQL, `wacz` packs a crawl into one file, `verify` checks it all.
 """
 
 from importlib import import_module
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from barkspider.archive.recovery import Committed, Recovered, count_kept, recover
     from barkspider.archive.tables import TableFolder, open_table
     from barkspider.archive.warc import Original, Stored, WarcWriter
-    from barkspider.archive.writer import ArchiveWriter, Facts, Fetched
+    from barkspider.archive.writer import ArchiveWriter, Fetched, PageFacts
 
 __all__ = [
     "ArchiveWriter",
     "Committed",
-    "Facts",
     "Fetched",
     "Note",
     "Original",
+    "PageFacts",
     "Record",
     "Recovered",
     "Stored",
@@ -58,7 +58,7 @@ __all__ = [
 _MODULES = {
     "ArchiveWriter": "writer",
     "Committed": "recovery",
-    "Facts": "writer",
+    "PageFacts": "writer",
     "Fetched": "writer",
     "Note": "notes",
     "Original": "warc",

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barkspider.archive.earlier import Earlier
+from barkspider.archive.inherited import Inherited
 from barkspider.archive.records import first_bits
 from barkspider.archive.schemas import DIGESTS
 from barkspider.archive.tables import open_table
@@ -51,7 +51,7 @@ def find_duplicates(
     env: Env,
     folder: Path,
     memory: int = 16_000_000,
-    earlier: Earlier | None = None,
+    earlier: Inherited | None = None,
 ) -> int:
     """Look at the pages that were added to the tables since the last call; how many duplicates there were. The first call
     takes note of the pages in `earlier` archives, if there are any, that would be in this one now.
@@ -103,7 +103,7 @@ def find_duplicates(
 
 
 def _pages(
-    env: Env, folder: Path, seen: int, memory: int, earlier: Earlier | None = None
+    env: Env, folder: Path, seen: int, memory: int, earlier: Inherited | None = None
 ) -> Iterator[tuple[Keys, Keys]]:
     """64 bits of the digest, 0 where there is none, and the key of each page behind the first `seen` rows; of an archive
     of before, those that belong here now."""

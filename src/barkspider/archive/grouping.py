@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from barkspider.archive.tables import Sink, Source
+from barkspider.archive.tables import ArrowFile, Sink
 from barkspider.storage.env import Env
 
 KEY = "key"
@@ -129,6 +129,6 @@ class Grouping:
             yield self._grouped(taken).sort_by(KEY)
 
     def _batches(self, path: Path) -> Iterator[pa.Table]:
-        with self._env.open(path) as file, pa.ipc.open_stream(Source(file)) as reader:
+        with self._env.open(path) as file, pa.ipc.open_stream(ArrowFile(file)) as reader:
             for batch in reader:
                 yield pa.Table.from_batches([batch])

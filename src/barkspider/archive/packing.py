@@ -1,7 +1,8 @@
 """How records are packed, one by one, so that a reader can begin at any of them.
 
-gzip: each record is a member of its own, by ISA-L; a payload that is packed already lies in it as it is. zstd (`.warc.zst`): each record is a frame of its own, and
-the file may begin with a dictionary, in a skippable frame of a magic number that other tools know.
+gzip: each record is a member of its own, by ISA-L; a payload that is packed already lies in it as it is. zstd
+(`.warc.zst`): each record is a frame of its own, and the file may begin with a dictionary, in a skippable frame of a
+magic number that other tools know.
 """
 
 from __future__ import annotations

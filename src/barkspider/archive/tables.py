@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from barkspider.archive.schemas import SCHEMAS, UNIQUE, VERSION, conform
 from barkspider.core.errors import StorageError
 from barkspider.storage.env import AppendFile, Env, ReadFile
-from barkspider.storage.memory import Data, as_bytes
+from barkspider.storage.raw import Data, as_bytes
 
 _NAME = re.compile(r"(\d{6,})-(\d{6,})\.parquet")
 _LARGE = 64_000_000  # bytes; files of this size are not merged again
@@ -91,6 +91,11 @@ class TableFolder:
         """
         chosen = pa.schema([self.schema.field(name) for name in columns])
         return self._batches(self.parts() if parts is None else parts, chosen, skip)
+
+    def length(self, part: TableFile) -> int:
+        """How many rows a file has."""
+        with self._opened(part) as parquet:
+            return int(parquet.metadata.num_rows)
 
     def fits(self, part: TableFile) -> bool:
         """Whether a file has the columns of its version.
@@ -219,7 +224,7 @@ class TableFolder:
         try:
             with (
                 self._env.open(path) as file,
-                pq.ParquetFile(Source(file), pre_buffer=False, page_checksum_verification=True) as parquet,
+                pq.ParquetFile(ArrowFile(file), pre_buffer=False, page_checksum_verification=True) as parquet,
             ):
                 yield parquet
         except (pa.ArrowException, OSError) as error:
@@ -335,7 +340,7 @@ class Sink(RawIOBase):
         return self._file.size
 
 
-class Source(RawIOBase):
+class ArrowFile(RawIOBase):
     """A `ReadFile` as Arrow's readers want it; closing it closes the file."""
 
     def __init__(self, file: ReadFile) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -73,13 +74,34 @@ _PARALLEL = """
     FROM fetched, open, sent
 """
 
+_MADE_FROM = {
+    "pages": ("stored_pages", "duplicates"),
+    "domains": ("stored_pages", "links"),
+    "parallel": ("stored_pages", "errors", "links", "batches"),
+}
+_ALL = frozenset((*_VIEWS.values(), *_MADE_FROM))
+_LISTINGS = (
+    "show",
+    "information_schema",
+    "duckdb_",
+    "sqlite_",
+    "pg_",
+    "pragma_",
+)  # which tell of all that is there
+
+# Hosts that were stopped, once each: a crash may have had one of them told twice.
+_MIRRORS = """
+    SELECT min(time) AS time, regexp_extract(url, '^https?://([^/]+)/', 1) AS replica, substr(rule, 11) AS original
+    FROM decisions WHERE decision = 'stopped' AND starts_with(rule, 'mirror of ') GROUP BY 2, 3
+"""
 
 _NO_OTHERS: Mapping[str, Callable[[], pa.Table]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """What an answer may take: seconds, rows of it, bytes of RAM, 0 meaning no bound; and a folder for what does not fit there."""
+class QueryBounds:
+    """What an answer may take: seconds, rows of it, bytes of RAM, 0 meaning no bound; and a folder for what does not
+    fit there."""
 
     seconds: float = 0.0
     rows: int = 0
@@ -87,7 +109,7 @@ class Bounds:
     scratch: str = ""
 
 
-_UNBOUNDED = Bounds()
+_UNBOUNDED = QueryBounds()
 
 
 def ask(
@@ -96,20 +118,21 @@ def ask(
     sql: str,
     others: Mapping[str, Callable[[], pa.Table]] = _NO_OTHERS,
     parameters: Sequence[str] = (),
-    bounds: Bounds = _UNBOUNDED,
+    bounds: QueryBounds = _UNBOUNDED,
 ) -> pa.Table:
     """The answer to one SELECT over the views of an archive, or of those of all parts of a job: pages, links, domains,
-    robots, errors, listings, batches, decisions, duplicates, parallel; of parts, each row has the number of its `part`.
+    robots, errors, listings, batches, decisions, mirrors, duplicates, parallel; of parts, each row has the number of its `part`.
     `others` are tables that lie elsewhere in the job, made if they are asked for; `parameters` are what each ? stands for.
     `listed_domains` is the table of domains as it was when a crawl ended, which is quicker to ask than `domains`; it is empty
     before that.
 
     Raises `UsageError` for SQL that is wrong, does more than read, or takes longer than it may. The archive may be growing.
     """
+    wanted = _named(sql)
     while True:
         files, damaged = _files(env, folders), list[str]()
         try:
-            with _connection(files, damaged.append, bounds) as connection:
+            with _connection(files, wanted, damaged.append, bounds) as connection:
                 for name, make in others.items():
                     if name in sql.lower():
                         connection.register(name, make())
@@ -126,6 +149,11 @@ def ask(
         except duckdb.Error as error:
             if files != _files(env, folders):  # a merge has just taken one away: its rows are in another
                 continue
+            if (
+                isinstance(error, duckdb.CatalogException) and wanted != _ALL
+            ):  # it may be about all, or a name was misspelt
+                wanted = _ALL
+                continue
             why = f"cannot answer: {_first_line(error)}"
             if damaged and isinstance(error, duckdb.CatalogException):  # the view that is not there
                 raise StorageError(
@@ -134,8 +162,21 @@ def ask(
             raise UsageError(why) from error
 
 
+def _named(sql: str) -> frozenset[str]:
+    """The views that a question may name, and those that these are made from: to make all takes longer than most answers.
+
+    >>> sorted(_named("SELECT url FROM Pages"))
+    ['duplicates', 'pages', 'stored_pages']
+    """
+    words = frozenset(re.findall(r"\w+", sql.lower()))
+    if any(word.startswith(_LISTINGS) for word in words):
+        return _ALL
+    found = words & _ALL
+    return found.union(*(_MADE_FROM.get(view, ()) for view in found))
+
+
 def _answer(
-    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[str], bounds: Bounds
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[str], bounds: QueryBounds
 ) -> pa.Table:
     """Ask in a thread, so that this one can hear Ctrl-C: DuckDB is deaf to it while it counts."""
 
@@ -168,9 +209,12 @@ def _files(env: Env, folders: Sequence[Path]) -> dict[str, list[list[str]]]:
 
 @contextmanager
 def _connection(
-    files: dict[str, list[list[str]]], damaged: Callable[[str], object], bounds: Bounds
+    files: dict[str, list[list[str]]],
+    wanted: frozenset[str],
+    damaged: Callable[[str], object],
+    bounds: QueryBounds,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database in memory whose views are the tables; locked, so that no query can open anything else.
+    """A database in memory whose views, those that are wanted, are the tables; locked, so that no query can open anything else.
 
     A table that cannot be read has no view, nor have those that are made from it; `damaged` is told why.
     """
@@ -182,6 +226,8 @@ def _connection(
             connection.execute("SET threads = 2")
             connection.execute("SET preserve_insertion_order = false")
         for name, view in _VIEWS.items():
+            if view not in wanted:
+                continue
             schema = SCHEMAS[name] if len(files[name]) == 1 else SCHEMAS[name].append(_PART)
             if not any(files[name]):
                 connection.register(view, schema.empty_table())
@@ -199,10 +245,12 @@ def _connection(
         for view, rows in (
             ("pages", _PAGES),
             ("domains", _DOMAINS),
+            ("mirrors", _MIRRORS),
             ("parallel", _PARALLEL.format(part=part)),
         ):
-            with suppress(duckdb.CatalogException):  # of a table that could not be read
-                connection.execute(f"CREATE VIEW {view} AS {rows}")
+            if view in wanted:
+                with suppress(duckdb.CatalogException):  # of a table that could not be read
+                    connection.execute(f"CREATE VIEW {view} AS {rows}")
         allowed = [path for archives in files.values() for paths in archives for path in paths]
         connection.execute(f"SET allowed_paths = [{', '.join(allowed)}]")
         scratch = f"temp_directory = {_quoted(bounds.scratch)}"

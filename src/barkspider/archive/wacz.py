@@ -152,7 +152,8 @@ class _Package:
             self._captures += len(block)
 
     def _indexes(self, source: _Source, scratch: Path) -> list[Path]:
-        """Sorted indexes of the WARC files of an archive; one of them all, with the names that these get, if they get others."""
+        """Sorted indexes of the WARC files of an archive; one of them all, with the names that these get, if they get
+        others."""
         found = [self._index(source, name, end, scratch) for name, end in source.ends.items()]
         if not source.prefix:
             return found

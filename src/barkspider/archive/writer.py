@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from barkspider.archive import cdxj
 from barkspider.archive.domains import domain_rows
-from barkspider.archive.earlier import Earlier
+from barkspider.archive.inherited import Inherited
 from barkspider.archive.notes import LINKING, Note
 from barkspider.archive.records import base_32, micros
 from barkspider.archive.recovery import SERIES, Committed, Recovered
@@ -54,7 +54,7 @@ class Fetched(NamedTuple):
     digests: tuple[bytes, bytes] | None = None
 
 
-class Facts(NamedTuple):
+class PageFacts(NamedTuple):
     """What reading a page has shown. `media_type` is what the bytes are, whatever the server says.
 
     `links_cut` and `body_cut` say that there were more links, or more of the page, than were read; `links` are their
@@ -92,7 +92,7 @@ class ArchiveWriter:
     >>> archive = ArchiveWriter(Env(), folder, Settings(), {})
     >>> fetched = Fetched("http://example.com/", "192.0.2.1", b"GET /", b"HTTP/1.1 200 OK", "", 1e9, 0.5)
     >>> row = UrlRow(1, 2, 3, 0, 0, 0, 0, b"http://example.com/")
-    >>> note = archive.describe_page(row, fetched, archive.keep_page(fetched), "ok", Facts(title="An example"))
+    >>> note = archive.describe_page(row, fetched, archive.keep_page(fetched), "ok", PageFacts(title="An example"))
     >>> batches, end = batches_of([note]), archive.warc_ends()["pages"]
     >>> archive.add(batches, links=NO_URLS)
     >>> archive.close()
@@ -121,7 +121,7 @@ class ArchiveWriter:
             name: WarcWriter(env, folder, name, self._settings, info, warc_ends.get(name, NOWHERE), earlier)
             for name in SERIES
         }
-        self._earlier = Earlier(earlier, settings.seed, settings.parallel.processes, settings.parallel.part)
+        self._earlier = Inherited(earlier, settings.seed, settings.parallel.processes, settings.parallel.part)
         self._domains = Domains(settings.url.private_suffixes, remembered=0)  # `_host_facts` does that
         self._host_facts = lru_cache(names(settings.memory))(self._find_host_facts)
         # One thread, so that each table has one writer; it runs only while there is something to write.
@@ -165,7 +165,7 @@ class ArchiveWriter:
         fetched: Fetched,
         stored: Stored,
         outcome: str,
-        facts: Facts,
+        facts: PageFacts,
         redirect: str = "",
     ) -> Note:
         """What became of a page, for the table `pages`: `outcome` is ok, redirect, or a failure such as http_404."""
@@ -275,12 +275,15 @@ class ArchiveWriter:
 
         return sync_all
 
-    def write_rows(self) -> None:
-        """Write all rows that wait, so that whoever reads the tables finds them."""
-        for buffer in self._buffers().values():
-            buffer.write()
-        for buffer in self._buffers().values():
-            buffer.wait()
+    def writing_rows(self) -> Callable[[], None]:
+        """Begin to write all rows that wait; what is returned waits, in any thread, until whoever reads the tables finds them."""
+        lasts = [buffer.writing() for buffer in self._buffers().values()]
+
+        def wait() -> None:
+            for last in lasts:
+                last()
+
+        return wait
 
     def prepare(self) -> Prepared:
         """See `core.events.Structure`: all exchanges and rows so far; what it describes `recover` needs to go back here."""

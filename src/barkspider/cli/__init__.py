@@ -59,12 +59,12 @@ def _unexpected(error: Exception) -> str:
 def _run() -> object:
     import typer  # here, and not above, so that Ctrl-C during the imports is caught as well
 
-    from barkspider.cli.app import app
+    from barkspider.cli.app import program
     from barkspider.cli.compiling import announce
 
     announce(sys.argv[1:])
     try:
-        code = app(standalone_mode=False)
+        code = program(standalone_mode=False)
         if code == 130:  # how Typer tells of Ctrl-C
             raise KeyboardInterrupt
         return code

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Annotated
 
 import typer
+from typer.main import get_command
 
 from barkspider.cli.control import add, pause, status, stop
 from barkspider.cli.crawl import crawl
@@ -115,3 +116,7 @@ def root(show_version: Annotated[bool, typer.Option("--version", help="Print the
     if show_version:
         say(f"barkspider {version('barkspider')}")
         raise typer.Exit
+
+
+# Made once: to read the options of all commands takes as long as most commands.
+program = get_command(app)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import uvloop
@@ -10,20 +10,24 @@ import uvloop
 from barkspider.cli.run import follow, summary
 from barkspider.cli.seeds import given_seeds
 from barkspider.cli.terminal import say, say_json, screen
-from barkspider.core.errors import SettingsError
+from barkspider.core.errors import JobError, SettingsError, UsageError
 from barkspider.core.load import change_settings
 from barkspider.core.settings import Limits, Settings
-from barkspider.engine import Statistics, check_hosts
-from barkspider.parallel.cluster.driver import (
+from barkspider.engine import Job, Statistics, check_hosts
+from barkspider.engine.copying import has_crawl, restore_job, without_pages
+from barkspider.parallel.cluster.client import (
     ClusterCrawl,
     answer,
     begin,
+    check_not_crawled,
     connect,
     find,
     go_on,
     stored_settings,
 )
 from barkspider.parallel.division import check_share
+from barkspider.parallel.resize import resize
+from barkspider.storage.env import Env
 from barkspider.storage.store.remote import check_store
 
 
@@ -41,6 +45,11 @@ def crawl_on_cluster(
     connect(address)
     if settings.store.url:
         check_store(settings.store.url)
+        if has_crawl(settings.store.url):
+            raise JobError(
+                f"{settings.store.url} has copies of a crawl: go on with it by `barkspider resume {folder} --ray {address} "
+                f"--store {settings.store.url}`, or name another --store"
+            )
     else:
         say("without --store the part of a node that is lost is lost with it", error=True)
     uvloop.run(check_hosts(settings, seeds))
@@ -72,6 +81,32 @@ def add_on_cluster(
     )
     answer(folder, "add", urls=starts, again=starts if again else [])
     return len(starts)
+
+
+def resize_on_cluster(
+    address: str, folder: Path, processes: int, store: str, tell: Callable[[int, int], None]
+) -> int:
+    """Divide a crawl that was stopped among another number of processes: in a folder of this machine, from its store and back
+    there; how many there were. The pages stay there."""
+    connect(address)
+    check_not_crawled(folder)
+    settings = stored_settings(folder, store)
+    url = settings.store.url
+    if not url:
+        raise UsageError(f"{folder} has no store, from which its parts could be divided anew")
+    env, scratch = Env(), folder.absolute().with_name(f".{folder.name}.resize")
+    env.remove_tree(scratch)
+    try:
+        restore_job(env, url, scratch, wanted=without_pages)
+        held = Job.open(scratch, env, [f"store.url={url}"], trust=True)
+        try:
+            before = held.settings.parallel.processes
+            uvloop.run(resize(held, processes, tell))
+        finally:
+            held.close()
+    finally:
+        env.remove_tree(scratch)
+    return before
 
 
 def _follow(crawl: ClusterCrawl, folder: Path, as_json: bool, title: str) -> Statistics:

@@ -68,7 +68,7 @@ def stop(
     longest = parse_duration(timeout)
     end = time.monotonic() + longest
     if ray is not None:
-        from barkspider.parallel.cluster.driver import NoCrawlError
+        from barkspider.parallel.cluster.client import NoCrawlError
 
         found = _ask_cluster(ray, job, "stop")
         while found["state"] != "ended":
@@ -165,7 +165,7 @@ def _about(known: list[str], given: int, again: bool, by_sites: bool) -> str:
 
 
 def _ask_cluster(address: str, job: Path, command: str) -> dict[str, Any]:
-    from barkspider.parallel.cluster.driver import answer, connect
+    from barkspider.parallel.cluster.client import answer, connect
 
     connect(address)
     return answer(job, command)

@@ -63,8 +63,9 @@ def demo(
         settings = load_settings(options=[*options, *wanted])
         if not json_:
             say(
-                f"The synthetic web: {spec.pages:,} pages on loopback, made from a seed number, with all its hazards.\n"
-                "It is ours, so the pauses are short: 50 ms a host and 5 ms a server instead of 2 s and 1 s."
+                f"The synthetic web: {spec.pages:,} pages on loopback, made from a seed\n"
+                "number, with all its hazards. It is ours, so the pauses are short: 50 ms a host\n"
+                "and 5 ms a server instead of 2 s and 1 s."
             )
         folder = job or Path("jobs") / f"demo-{time.strftime('%Y%m%d-%H%M%S')}"
         run_crawl(

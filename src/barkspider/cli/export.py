@@ -39,7 +39,7 @@ _LOG = """
 
 
 def export(
-    job: Annotated[Path, typer.Argument(help="The folder of a crawl; it may be running.")],
+    job: Annotated[str, typer.Argument(help="The folder of a crawl, which may be running, or its store.")],
     what: Annotated[
         str, typer.Option(help="pages (HTML pages with their text) or graph (links between domains).")
     ] = "pages",
@@ -65,6 +65,24 @@ def export(
     Example: barkspider export jobs/mine --format parquet --output pages.parquet
     """
     output = None if output == Path("-") else output
+    write = _writer(what, format_, output, newest, json_)
+    from barkspider.engine import open_job
+    from barkspider.engine.borrowing import at_hand
+
+    with at_hand(job) as folder:
+        written = _write(open_job(folder), write, newest, output)
+    if json_:
+        say_json({"output": str(output), **written})
+    if written.get("edges") == 0:
+        note = "no link from one domain to another was found, so the graph is empty"
+        say(f"barkspider: {note}", error=True)
+    return 0
+
+
+def _writer(
+    what: str, format_: str | None, output: Path | None, newest: bool, json_: bool
+) -> Callable[[Any, Path | None], dict[str, int]]:
+    """What writes what is asked for; `UsageError` in one line when it cannot be had like this."""
     if what not in _WRITERS:
         raise UsageError(f"--what is {what!r}; it is {' or '.join(_WRITERS)}")
     writers = _WRITERS[what]
@@ -81,10 +99,13 @@ def export(
         raise UsageError(f"{output} exists; name another file with --output")
     if output is not None and not output.absolute().parent.is_dir():
         raise UsageError(f"the folder of {output} does not exist; create it first")
-    from barkspider.engine import open_job
+    return writers[chosen]
 
-    opened = open_job(job)
-    of_texts, passed = writers[chosen] in _OF_TEXTS, Counter[str]()
+
+def _write(
+    opened: StoredJob, writer: Callable[[Any, Path | None], dict[str, int]], newest: bool, output: Path | None
+) -> dict[str, int]:
+    of_texts, passed = writer in _OF_TEXTS, Counter[str]()
 
     def counted(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         for row in rows:
@@ -95,15 +116,8 @@ def export(
         return int(opened.query("SELECT count(*) AS n FROM pages")["n"][0].as_py()) if of_texts else 0
 
     with working("writing", lambda: passed["pages"], whole):
-        written = writers[chosen](
-            counted(_pages(opened, _older(opened) if newest else set())) if of_texts else opened, output
-        )
-    if json_:
-        say_json({"output": str(output), **written})
-    if written.get("edges") == 0:
-        note = "no link from one domain to another was found, so the graph is empty"
-        say(f"barkspider: {note}", error=True)
-    return 0
+        pages = counted(_pages(opened, _older(opened) if newest else set())) if of_texts else opened
+        return writer(pages, output)
 
 
 def _older(job: StoredJob) -> set[tuple[str, int]]:

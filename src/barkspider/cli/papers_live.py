@@ -47,7 +47,7 @@ POLITE: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LiveCrawl:
     """What a live crawl got: pages, and the largest that its queues were."""
 
     pages: int
@@ -74,13 +74,13 @@ class Trial:
         """The replay of a strategy with the seed that live crawls have."""
         return run(self.web, strategy, self.seeds, self.reach, _SEED)
 
-    def crawl(self, strategy: Strategy, changes: Mapping[str, Any]) -> Found:
+    def crawl(self, strategy: Strategy, changes: Mapping[str, Any]) -> LiveCrawl:
         """Crawl live by a strategy that `frontier.sydney` has."""
         limit = (
             {} if strategy.limit is None else {"sydney.queue_limit": max(1, int(strategy.limit * self.reach))}
         )
         job = self._job({"frontier": "sydney", "sydney.sample": strategy.t, **limit, **changes})
-        return Found(job[1].pages, job[1].gauges["largest"])
+        return LiveCrawl(job[1].pages, job[1].gauges["largest"])
 
     def irlbot(self) -> Path:
         """Crawl live by the other frontier; the folder of the job."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import math
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from barkspider.cli.progress import working
 from barkspider.cli.terminal import output, printable, say_json, screen, styled
 from barkspider.core.errors import UsageError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def query(
-    job: Annotated[Path, typer.Argument(help="The folder of a crawl; it may be running.")],
+    job: Annotated[str, typer.Argument(help="The folder of a crawl, which may be running, or its store.")],
     sql: Annotated[
         str,
         typer.Argument(
@@ -42,8 +42,10 @@ def query(
     if json_ and (csv_ or safe_csv):
         raise UsageError("--json and --csv exclude each other; choose one")
     from barkspider.engine import open_job
+    from barkspider.engine.borrowing import at_hand
 
-    answer = open_job(job).query(sql)
+    with at_hand(job) as folder, working("asking the tables"):
+        answer = open_job(folder).query(sql)
     if json_:
         say_json([{name: _plain(value) for name, value in row.items()} for row in answer.to_pylist()])
     elif csv_ or safe_csv:

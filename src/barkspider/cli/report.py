@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,10 @@ from barkspider.engine.folder import check_job
 
 
 def report(
-    job: Annotated[Path, typer.Argument(metavar="JOB", help="The folder of a crawl; it may be running.")],
+    job: Annotated[
+        str,
+        typer.Argument(metavar="JOB", help="The folder of a crawl, which may be running, or its store."),
+    ],
     output: Annotated[
         Path | None,
         typer.Option(
@@ -22,7 +26,7 @@ def report(
         ),
     ] = None,
     against: Annotated[
-        Path | None, typer.Option(metavar="JOB2", help="Another crawl to put beside it.")
+        str | None, typer.Option(metavar="JOB2", help="Another crawl to put beside it.")
     ] = None,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
@@ -30,19 +34,28 @@ def report(
 
     Example: barkspider report jobs/mine -o report.html
     """
+    from barkspider.engine.borrowing import (
+        at_hand,
+        is_store,
+    )  # here: all that reads tables takes a moment to load
+
     for each in (job, against):
-        if each is not None:
-            check_job(each)
-    path = job / "report.html" if output is None else output
+        if each is not None and not is_store(each):
+            check_job(Path(each))
+    if output is None and is_store(job):
+        raise UsageError(f"{job} is a store: name the file to write with -o")
+    path = Path(job) / "report.html" if output is None else output
     if path.is_dir() or not path.absolute().parent.is_dir():
         raise UsageError(f"{path} cannot be a file; name one in a folder that is there")
-    from barkspider.report import write_report  # here: all that reads tables takes a moment to load
+    from barkspider.report import write_report
 
-    try:
-        with working("reading tables"):
-            size = write_report(job, path, against)
-    except OSError as error:
-        raise BarkspiderError(f"cannot write {path}: {error.strerror}") from error
+    with ExitStack() as stack:
+        folders = [stack.enter_context(at_hand(each)) for each in (job, against) if each is not None]
+        try:
+            with working("reading tables"):
+                size = write_report(folders[0], path, folders[1] if against is not None else None)
+        except OSError as error:
+            raise BarkspiderError(f"cannot write {path}: {error.strerror}") from error
     if json_:
         say_json({"job": str(job), "report": str(path), "bytes": size})
     else:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from barkspider.cli.progress import working
 from barkspider.cli.terminal import say, say_json
 
 
@@ -24,7 +25,8 @@ def restore(
     from barkspider.engine.copying import restore_job
     from barkspider.storage.env import Env
 
-    files = restore_job(Env(), store, job)
+    with working("bringing files back"):
+        files = restore_job(Env(), store, job)
     if json_:
         say_json({"job": str(job), "files": files})
     else:

@@ -18,6 +18,7 @@ import uvloop
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from barkspider.cli.terminal import complain, say, say_json, screen, styled
 from barkspider.cli.wording import classifier, divided, exchanged, loop_held, problem, reasons, volume
@@ -31,7 +32,7 @@ from barkspider.storage.env import Env
 from barkspider.storage.store.remote import check_store
 
 if TYPE_CHECKING:
-    from barkspider.parallel.cluster.driver import ClusterCrawl
+    from barkspider.parallel.cluster.client import ClusterCrawl
     from barkspider.parallel.supervisor import Supervisor
 
 AnyCrawl: TypeAlias = "Crawl | Supervisor | ClusterCrawl"
@@ -239,6 +240,8 @@ def picture(
     """The crawl at this moment, for a terminal; `rates` are those of the last seconds, for a small curve."""
     title += "" if state == "running" else f": {state}"
     table = Table.grid(padding=(0, 3))
+    for width in (5, 11, 7, 13, 9, 9):  # names and figures, as wide as most: they stay where they are
+        table.add_column(min_width=width)
     gauges = now.gauges
     table.add_row("pages", f"{now.pages:,}", "rate", f"{rate:,.0f} pages/s", "time", f"{now.seconds:.0f} s")
     table.add_row(
@@ -261,12 +264,19 @@ def picture(
         lines.append(styled(f"so far   {100 * ahead.share:.0f}% of the limit of {ahead.limit}{left}"))
     errors = reasons(now.failed)
     if errors:
-        lines.append(styled(f"failed   {errors}", "dim"))
+        lines.append(_one_line(f"failed   {errors}"))
     refused = reasons(now.refused)
     if refused:
-        lines.append(styled(f"refused  {refused}", "dim"))
-    lines += [styled(f"problem  {each}", "dim") for each in _problems(now)]
+        lines.append(_one_line(f"refused  {refused}"))
+    lines += [_one_line(f"problem  {each}") for each in _problems(now)]
     return Group(*lines)
+
+
+def _one_line(words: str) -> Text:
+    """However long it is: what is below does not jump."""
+    line = styled(words, "dim", overflow="ellipsis")
+    line.no_wrap = True
+    return line
 
 
 def curve(values: Iterable[float]) -> str:

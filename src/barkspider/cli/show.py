@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,7 +11,7 @@ from barkspider.core.errors import UsageError
 
 
 def show(
-    job: Annotated[Path, typer.Argument(help="The folder of a crawl; it may be running.")],
+    job: Annotated[str, typer.Argument(help="The folder of a crawl, which may be running, or its store.")],
     url: Annotated[str, typer.Argument(metavar="URL", help="The page to show.")],
     body: Annotated[
         bool, typer.Option("--body", help="Print the page itself, without its encodings.")
@@ -27,15 +26,17 @@ def show(
     if body + raw + json_ > 1:
         raise UsageError("--body, --raw and --json exclude each other; choose one")
     from barkspider.engine import open_job
+    from barkspider.engine.borrowing import at_hand
 
-    opened = open_job(job)
-    page = opened.page(url)
+    with at_hand(job) as folder:
+        opened = open_job(folder)
+        page = opened.page(url)
+        captures = opened.captures(url)
     if raw:
         put(page.raw)
     elif body:
         put(page.body, page.markup)
     else:
-        captures = opened.captures(url)
         newest = captures[-1]
         known = {
             "url": page.url,

@@ -109,12 +109,12 @@ def parallel(
 
         draw_parallel(results, plot)
     if as_json:
-        shown = {"graph": {"nodes": web.nodes, "arcs": web.arcs, "sites": web.sites}}
-        given = shown | {"repeat": repeat, "seed": seed}
-        say_json(given | {"results": [result.as_dict() for result in results]})
-        return
-    say(f"{web.nodes:,} pages, {web.arcs:,} links, {web.sites:,} sites. Mean ± deviation of {repeat}:")
-    _show_all(results)
+        graph_ = {"nodes": web.nodes, "arcs": web.arcs, "sites": web.sites}
+        shown = [result.as_dict() for result in results]
+        say_json({"graph": graph_, "repeat": repeat, "seed": seed, "results": shown})
+    else:
+        say(f"{web.nodes:,} pages, {web.arcs:,} links, {web.sites:,} sites. Mean ± deviation of {repeat}:")
+        _show_all(results)
 
 
 def _show_all(results: Sequence[Result]) -> None:

@@ -15,7 +15,7 @@ from barkspider.core.errors import UsageError
 
 if TYPE_CHECKING:
     from barkspider.lab.synthweb import Server, Web
-    from barkspider.lab.synthweb.exchange import AnyWeb
+    from barkspider.lab.synthweb.answer import AnyWeb
 
 Authority = Annotated[
     Path | None, typer.Option(help="Where to write the certificate to trust; else a temporary file.")

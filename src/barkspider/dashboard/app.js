@@ -51,4 +51,7 @@ if (live) {
     if (failures === 5) end("The dashboard does not answer any more: this is what it showed last.");
   });
   addEventListener("pagehide", () => source.close());
+  addEventListener("pageshow", (event) => {
+    if (event.persisted) location.reload(); // who comes back to it sees what is, and not what was
+  });
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
@@ -22,15 +21,14 @@ from barkspider.dashboard.guard import Guard
 from barkspider.dashboard.hosts import about_host, why_page
 from barkspider.dashboard.lists import Wish
 from barkspider.dashboard.metrics import CONTENT_TYPE, exposition
-from barkspider.dashboard.shell import notice, page
+from barkspider.dashboard.shell import FILES, notice, page
 from barkspider.dashboard.watcher import Watcher
 from barkspider.engine.control import ask
 from barkspider.report.markup import Markup, join
-from barkspider.report.page import style
 
 _SECOND = 1.0  # between two pictures of a live page
 _LARGEST = 100_000  # bytes of a form
-_KEPT = "private, max-age=600"  # files need not come again: the page that says "stops" is whole when nobody answers any more
+_KEPT = "private, max-age=31536000, immutable"  # of files, which have their content in their address
 _SIMPLE = ("pause", "go_on", "stop", "checkpoint")
 
 
@@ -40,11 +38,6 @@ class Dashboard:
     def __init__(self, path: Path, hosts: list[str], token: str = "") -> None:
         self._watcher, self._name = Watcher(path), path.absolute().name
         self.ends = False  # whether the server is about to
-        self._static = {
-            "style.css": (style(), "text/css"),
-            "dashboard.css": (_file("dashboard.css"), "text/css"),
-            "app.js": (_file("app.js"), "text/javascript"),
-        }
         routes = [
             Route("/", self._overview),
             Route("/live", self._live),
@@ -95,8 +88,8 @@ class Dashboard:
         return StreamingResponse(pictures(), media_type="text/event-stream")
 
     async def _domains(self, request: Request) -> Response:
-        view, wish = await self._watcher.view(), Wish.of(request.query_params)
-        return await self._answer("/domains", lambda: lists.domains(self._watcher, view, wish))
+        wish = Wish.of(request.query_params)
+        return await self._answer("/domains", lambda: lists.domains(self._watcher, wish))
 
     async def _hosts(self, request: Request) -> Response:
         wish = Wish.of(request.query_params)
@@ -174,7 +167,7 @@ class Dashboard:
         return Response(exposition(view), media_type=CONTENT_TYPE)
 
     async def _file(self, request: Request) -> Response:
-        found = self._static.get(request.path_params["name"])
+        found = FILES.get(request.path_params["name"])
         if found is None:
             return PlainTextResponse("there is no such file", 404)
         return Response(found[0], media_type=found[1], headers={"cache-control": _KEPT})
@@ -214,7 +207,3 @@ def _done(command: str, details: dict[str, Any]) -> str:
         "stop": "the crawl stops",
         "checkpoint": "a checkpoint is made",
     }[command]
-
-
-def _file(name: str) -> str:
-    return files("barkspider.dashboard").joinpath(name).read_text("utf-8")

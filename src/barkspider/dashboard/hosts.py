@@ -6,10 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from barkspider.core.errors import BarkspiderError, UsageError
-from barkspider.dashboard.shell import notice
+from barkspider.dashboard.shell import facts, intro, notice
 from barkspider.dashboard.watcher import Watcher
-from barkspider.engine.control import ask
-from barkspider.engine.folder import part_folders
 from barkspider.report.markup import Markup, join, table, text
 from barkspider.report.words import span
 
@@ -57,45 +55,79 @@ def why_page(watcher: Watcher, url: str) -> Markup:
         f'<form method="get" action="/why" class="search"><label>URL <input type="text" name="url" size="60" value="{text(url)}"></label>'
         "<button>Why?</button></form>"
     )
+    head = intro(
+        "Why", "What became of a URL, and why: from the queues, the tables and the archive themselves."
+    )
     if not url:
-        return box
+        return join([head, box])
     from barkspider.engine.why import (
         why,  # here: it takes compiled kernels, and 130 MB, which other pages do without
     )
 
     found = why(watcher.path, url)
-    waits = ", ".join(f"{each['queue']} behind {each['ahead']:,}" for each in found.places)
     rows = [
         ("normalised", found.normalised),
         ("scope", f"refused: {found.refused}" if found.refused else "in scope"),
-        ("seen", found.seen),
+        ("seen", "yes" if found.seen else "not as of the last checkpoint"),
         ("found on", found.found_on or ("a seed" if found.is_seed else "")),
-        ("outcomes", ", ".join(f"{each['time']}: {each['outcome']}" for each in found.outcomes)),
-        ("waits in", waits),
+        ("outcomes", ", ".join(f"{each['outcome']} at {each['time'][:19]}" for each in found.outcomes)),
+        ("waits in", ", ".join(f"{each['queue']} behind {each['ahead']:,}" for each in found.places)),
         (
             "decided",
-            ", ".join(f"{each['time']}: {each['decision']} by {each['rule']}" for each in found.decisions),
+            ", ".join(
+                f"{each['decision']} by {each['rule']} at {each['time'][:19]}" for each in found.decisions
+            ),
         ),
-        ("robots.txt", ", ".join(f"{name} {value}" for name, value in found.robots.items())),
+        (
+            "its domain",
+            ", ".join(f"{name.replace('_', '-')} {value:,}" for name, value in found.domain.items()),
+        ),
+        ("its host", f"waits for {waits(found.host)}" if found.host.get("queued") else ""),
+        ("robots.txt", _said(found.robots)),
         ("could not be seen", ", ".join(found.unseen)),
     ]
-    return join([box, notice(found.verdict), table(["", ""], rows)])
+    words = f"{found.verdict[0].upper()}{found.verdict[1:]}."
+    return join([head, box, notice(words, "verdict"), facts([row for row in rows if row[1]])])
+
+
+def _said(robots: dict[str, Any]) -> str:
+    """What a robots.txt says of a URL."""
+    if not robots:
+        return ""
+    allows = {True: ", which allows it", False: ", which forbids it", None: ""}[robots.get("allows")]
+    rule = f": {robots['rule']}" if "rule" in robots else ""
+    return f"{robots['answer']} at {robots['time'][:19]}{allows}{rule}"
+
+
+def waits(told: dict[str, Any]) -> str:
+    """Why a host is left alone, and for how long, in some words; `told` is what the crawl says of it.
+
+    >>> waits({"state": "waiting", "queued": 3, "wait": 2.04, "server_wait": 0.0, "origins": []})
+    'its pause: 2 s'
+    >>> waits({"state": "due", "queued": 1, "wait": 0.0, "server_wait": 0.5, "origins": []})
+    'its server: 0.5 s'
+    """
+    if told["state"] == "busy":
+        return "is being asked"
+    if not told["queued"]:
+        return "nothing is queued"
+    if told["state"] == "blocked" or any(each["asking"] for each in told["origins"]):
+        return "its robots.txt is asked for"
+    if told["state"] == "unnamed":
+        return "its address is asked for"
+    name, seconds = max(
+        (("its pause", told["wait"]), ("its server", told["server_wait"])), key=lambda each: each[1]
+    )
+    return f"{name}: {span(round(seconds, 1))}" if seconds > 0 else "a slot"
 
 
 def _live(watcher: Watcher, name: str) -> Markup:
     """What the crawl knows of the host at this moment, if one runs and has it in RAM."""
-    told: dict[str, Any] = {}
-    for folder in part_folders(watcher.path):
-        try:
-            told = ask(folder, "host", host=name, timeout=3.0) or {}
-        except BarkspiderError:
-            continue
-        if told.get("known"):
-            break
+    told = watcher.hosts([name]).get(name, {})
     if not told.get("known"):
         return Markup('<p class="note">No crawl that runs has anything queued for this host.</p>')
     rows = [
-        ("state", told["state"]),
+        ("waits for", waits(told)),
         ("URLs queued", told["queued"]),
         ("may be asked", "now" if told["wait"] <= 0 else f"in {span(round(told['wait'], 1))}"),
         ("address", told["address"] or "not known yet"),
@@ -105,14 +137,14 @@ def _live(watcher: Watcher, name: str) -> Markup:
         ),
         ("Crawl-delay", span(told["crawl_delay"]) if told["crawl_delay"] else "none"),
         ("troubles in a row", told["trouble"]),
-        ("why it has no address", told["error"]),
+        *([("why it has no address", told["error"])] if told["error"] else []),
     ]
     origins = [
         (each["name"], "being asked for" if each["asking"] else each["verdict"], _moment(each["until"]))
         for each in told["origins"]
     ]
     return join(
-        [table(["", ""], rows, name="Now"), table(["origin", "robots.txt", "in force until"], origins)]
+        [Markup("<h2>Now</h2>"), facts(rows), table(["origin", "robots.txt", "in force until"], origins)]
     )
 
 

@@ -8,15 +8,17 @@ from typing import Any
 from urllib.parse import urlencode
 
 from barkspider.core.load import describe_settings
-from barkspider.dashboard.shell import choices, field, form
-from barkspider.dashboard.watcher import View, Watcher
+from barkspider.dashboard.hosts import waits
+from barkspider.dashboard.shell import choices, field, form, intro
+from barkspider.dashboard.watcher import MEMORY, View, Watcher
 from barkspider.engine import StoredJob
 from barkspider.report.figures import ERRORS
 from barkspider.report.markup import Cell, Markup, join, table, text
+from barkspider.report.top import supporters
 from barkspider.report.words import size
 
 ROWS = 50
-_SECONDS, _MEMORY = 5.0, 150_000_000  # of one answer
+_SECONDS = 5.0  # of one answer
 _MOST_ROWS = 1_000  # of a query of the user's own
 _MOST_TEXT = 300  # letters of a cell
 
@@ -67,24 +69,29 @@ _OF_HOSTS = """
               max(depth) AS depth, max(fetch_time) AS last FROM pages GROUP BY host)
     FULL JOIN (SELECT url_host_name AS host, count(*) AS errors FROM errors GROUP BY host) USING (host)
 """
+_ERRORS_OF = """
+    SELECT domain, sum(errors) AS errors FROM (SELECT url_host_name AS host, count(*) AS errors FROM errors GROUP BY host)
+    JOIN (SELECT unnest([{marks}]) AS domain) ON host = domain OR ends_with(host, '.' || domain) GROUP BY domain
+"""
 
 
-def domains(watcher: Watcher, view: View, wish: Wish) -> Markup:
-    """All domains; of a crawl that has ended from the table that it left, of another as the tables are now."""
-    job = watcher.tables
-    listed = not view.running and len(job.archives) == 1
-    if listed:
-        listed = job.query("SELECT count(*) AS n FROM listed_domains", memory=_MEMORY)["n"][0].as_py() > 0
-    source = "listed_domains" if listed else "domains"
+def domains(watcher: Watcher, wish: Wish) -> Markup:
+    """All domains: with what their in-degree lets them spend, who supports them, and what went wrong, of those that are shown."""
+    job, ranks = watcher.tables, watcher.ranks()
     columns = ", ".join(column for column, _ in _DOMAINS)
-    rows = _rows(job, f"SELECT {columns} FROM {source}", "domain", _DOMAINS, wish, "pages")
-    budgets = watcher.budgets()
+    asked = f"SELECT {columns} FROM {watcher.domains_table()}"
+    rows = _rows(job, asked, "domain", _DOMAINS, wish, "pages")
+    names = [row["domain"] for row in rows]
+    supported = supporters(job, names, seconds=_SECONDS, memory=MEMORY)
+    failed = _errors_of(job, names)
     cells = [
         [
-            row["domain"],
+            _to("/hosts", {"search": row["domain"]}, row["domain"]),
             row["domains_in"],
-            budgets(row["domains_in"]),
+            None if ranks is None else ranks.budget(row["domains_in"]),
+            None if supported is None else supported[row["domain"]],
             row["pages"],
+            failed.get(row["domain"], 0),
             size(row["bytes"]),
             row["hosts"],
             row["links_in"],
@@ -92,30 +99,53 @@ def domains(watcher: Watcher, view: View, wish: Wish) -> Markup:
         ]
         for row in rows
     ]
-    heads = [*_DOMAINS[:2], ("", "budget"), *_DOMAINS[2:]]
-    return _list("/domains", heads, cells, wish, "pages", numbers=range(1, 8))
+    heads = [*_DOMAINS[:2], ("", "budget"), ("", "supporters"), _DOMAINS[2], ("", "errors"), *_DOMAINS[3:]]
+    about = "Budgets are what their in-degree gives."
+    if supported is None:
+        about += " Supporters of so many links are counted by `barkspider rank`."
+    return join(
+        [intro("Domains", about), _list("/domains", heads, cells, wish, "pages", numbers=range(1, 10))]
+    )
+
+
+def _errors_of(job: StoredJob, domains: list[str]) -> dict[str, int]:
+    """How many errors the hosts of some domains had."""
+    if not domains:
+        return {}
+    asked = _ERRORS_OF.format(marks=", ".join("?" * len(domains)))
+    rows = job.query(asked, domains, seconds=_SECONDS, memory=MEMORY).to_pylist()
+    return {row["domain"]: int(row["errors"]) for row in rows}
 
 
 def hosts(watcher: Watcher, wish: Wish) -> Markup:
-    """All hosts that were asked for a page."""
+    """All hosts that were asked for a page; of a crawl that runs with what each waits for."""
     rows = _rows(watcher.tables, _OF_HOSTS, "host", _HOSTS, wish, "pages")
+    told = watcher.hosts([row["host"] for row in rows[:ROWS] if row["host"]])
     cells = [
         [
-            Cell(
-                Markup(
-                    f'<a href="/host?{text(urlencode({"name": row["host"] or ""}))}">{text(row["host"])}</a>'
-                )
-            ),
+            _to("/host", {"name": row["host"] or ""}, row["host"]),
             row["pages"],
             row["errors"],
             size(row["bytes"]),
             row["duplicates"],
             row["depth"],
-            "" if row["last"] is None else f"{row['last']:%Y-%m-%d %H:%M:%S}",
+            row["last"],
+            *([_waits(told.get(row["host"], {}))] if told else []),
         ]
         for row in rows
     ]
-    return _list("/hosts", list(_HOSTS), cells, wish, "pages", numbers=range(1, 6))
+    heads = [*_HOSTS, *([("", "waits for")] if told else [])]
+    about = "Those that were asked for a page, or did not answer. A host's page tells more, and shows its robots.txt."
+    return join([intro("Hosts", about), _list("/hosts", heads, cells, wish, "pages", numbers=range(1, 6))])
+
+
+def _waits(told: dict[str, Any]) -> str:
+    return f"{waits(told)} ({told['queued']:,} queued)" if told.get("queued") else ""
+
+
+def _to(path: str, query: dict[str, str], label: str | None) -> Cell:
+    """A cell that leads somewhere."""
+    return Cell(Markup(f'<a href="{text(f"{path}?{urlencode(query)}")}">{text(label)}</a>'))
 
 
 def _rows(
@@ -127,7 +157,7 @@ def _rows(
     order = f"{sort} {'DESC' if wish.down else 'ASC'} NULLS LAST, {name}"
     asked = f"SELECT * FROM ({sql}){where} ORDER BY {order} LIMIT {ROWS + 1} OFFSET {wish.begin}"
     parameters = [wish.search] if wish.search else []
-    found: list[dict[str, Any]] = job.query(asked, parameters, seconds=_SECONDS, memory=_MEMORY).to_pylist()
+    found: list[dict[str, Any]] = job.query(asked, parameters, seconds=_SECONDS, memory=MEMORY).to_pylist()
     return found
 
 
@@ -169,11 +199,13 @@ def _link(path: str, query: dict[str, str], label: str) -> Markup:
 
 def errors(watcher: Watcher) -> Markup:
     """What went wrong, by kind, with an example of each."""
-    rows = watcher.tables.query(ERRORS, seconds=_SECONDS, memory=_MEMORY).to_pylist()
+    rows = watcher.tables.query(ERRORS, seconds=_SECONDS, memory=MEMORY).to_pylist()
     cells = [
         (row["what"], row["outcome"], row["times"], row["hosts"], _short(row["example"])) for row in rows
     ]
-    return table(["what", "error", "times", "hosts", "for example"], cells, numbers=(2, 3))
+    about = "What went wrong, by kind, with an example of each."
+    found = table(["what", "error", "times", "hosts", "for example"], cells, numbers=(2, 3))
+    return join([intro("Errors", about), found])
 
 
 def events(watcher: Watcher) -> Markup:
@@ -181,12 +213,15 @@ def events(watcher: Watcher) -> Markup:
     cells = []
     for event in watcher.last_events():
         others = {name: value for name, value in event.items() if name not in ("time", "event", "part")}
-        when = datetime.fromtimestamp(float(event["time"]), UTC).strftime("%Y-%m-%d %H:%M:%S")
+        when = datetime.fromtimestamp(float(event["time"]), UTC)
         details = ", ".join(
             f"{name} {value}" for name, value in others.items() if not isinstance(value, dict | list)
         )
-        cells.append((when, event.get("part", ""), event.get("event"), _short(details)))
-    return table(["time (UTC)", "part", "event", ""], cells)
+        name = Cell(Markup(f"<code>{text(event.get('part', 'all'))}</code>"))
+        part = [name] if watcher.is_divided else []
+        cells.append([when, *part, event.get("event"), _short(details)])
+    found = table(["time (UTC)", *(["part"] if watcher.is_divided else []), "event", "details"], cells)
+    return join([intro("Events", "The last of the log, the newest first."), found])
 
 
 def settings(watcher: Watcher) -> Markup:
@@ -201,6 +236,7 @@ def settings(watcher: Watcher) -> Markup:
     changed = [row[1:] for row in rows if row[0]]
     return join(
         [
+            intro("Settings", "Those in force. What is secret is not shown."),
             table(["setting", "value", "meaning"], changed, name="Changed"),
             table(["setting", "value", "meaning"], [row[1:] for row in rows if not row[0]], name="Defaults"),
         ]
@@ -218,9 +254,15 @@ def query(token: str, sql: str, watcher: Watcher | None = None) -> Markup:
         "Ask",
         kind="query",
     )
+    box = join(
+        [
+            intro("Queries", f"SQL that only reads: {_SECONDS:.0f} seconds and {_MOST_ROWS:,} rows at most."),
+            box,
+        ]
+    )
     if watcher is None or not sql.strip():
         return box
-    answer = watcher.tables.query(sql, seconds=_SECONDS, rows=_MOST_ROWS, memory=_MEMORY)
+    answer = watcher.tables.query(sql, seconds=_SECONDS, rows=_MOST_ROWS, memory=MEMORY)
     numbers = [
         place
         for place, kind in enumerate(answer.schema.types)
@@ -237,9 +279,13 @@ def query(token: str, sql: str, watcher: Watcher | None = None) -> Markup:
 def controls(token: str, view: View, limits: dict[str, str]) -> Markup:
     """What can be done to a crawl that runs; each asks first."""
     if not view.running:
-        return Markup(
-            '<p class="notice">No crawl runs in this job: <code>barkspider resume</code> goes on with it. '
-            "What can be done to a crawl that runs is shown here while one does.</p>"
+        return join(
+            [
+                intro("Controls", "What can be done to a crawl that runs is shown here while one does."),
+                Markup(
+                    '<p class="notice">No crawl runs in this job: <code>barkspider resume</code> goes on with it.</p>'
+                ),
+            ]
         )
     paused = "paused" in view.state
     simple = [
@@ -286,6 +332,7 @@ def controls(token: str, view: View, limits: dict[str, str]) -> Markup:
         ]
     )
     return Markup(
+        f"{intro('Controls', 'Each asks first; the log says what was asked.')}"
         f'<section class="controls"><h2>The crawl</h2><div class="row">{buttons}</div>'
         f'<h2>Limits</h2><p class="about">0 means no limit.</p>{changes}<h2>URLs</h2>{others}</section>'
     )

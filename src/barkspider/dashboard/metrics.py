@@ -63,9 +63,14 @@ REASONS = (
 
 def exposition(view: View) -> bytes:
     """All metrics of a job at this moment, in the OpenMetrics format."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collector(view))
-    return bytes(generate_latest(registry))  # type: ignore[no-untyped-call]
+    return bytes(generate_latest(registry(view)))  # type: ignore[no-untyped-call]
+
+
+def registry(view: View) -> CollectorRegistry:
+    """The same for whoever writes another format."""
+    found = CollectorRegistry(auto_describe=False)
+    found.register(_Collector(view))
+    return found
 
 
 class _Collector:

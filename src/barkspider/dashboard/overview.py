@@ -115,7 +115,7 @@ def render(view: View, settings: Settings) -> Markup:
     left = disk_full(view.samples, settings)
     cards = {
         "pages": f"{int(status.get('pages', 0) or view.samples.last('pages')):,}",
-        "pages a second": count(round(now(view.samples, "pages"), 1)) if view.running else "0",
+        "pages/s": count(round(now(view.samples, "pages"), 1)) if view.running else "0",
         "bandwidth": bandwidth(now(view.samples, "bytes") if view.running else 0),
         "received": size(float(status.get("bytes", 0) or view.samples.last("bytes"))),
         "URLs waiting": f"{int(view.samples.last('queued') + view.samples.last('deferred')):,}",
@@ -131,17 +131,13 @@ def render(view: View, settings: Settings) -> Markup:
         figure(curves.rate(), "Pages a second"),
         figure(curves.bandwidth(), "Bandwidth"),
         figure(curves.uniqueness(), "Share of links that are new", "p"),
-        figure(curves.path(), "The path of URLs", "how many wait; the line is RAM in use"),
-        figure(
-            by_rank(view.ranks.pages, view.ranks.budgets) if view.ranks else by_rank([], []),
-            "Pages by rank of in-degree",
-            "once a minute",
-        ),
+        figure(curves.path(), "The path of URLs", "what waits; below it RAM in use"),
+        figure(by_rank(view.ranks), "Pages by rank of in-degree", "once a minute"),
         figure(curves.outcomes(), "Outcomes a second"),
         figure(curves.waiting(), "URLs that wait"),
         figure(curves.queues(), "Queues", "the longest"),
         figure(curves.shares(), "RAM by stage", "of its share"),
-        figure(curves.memory(), "Memory of the process"),
+        figure(curves.memory(), "Memory", "of all processes"),
         figure(curves.disk(), "Disk space left"),
         figure(curves.overhead(), "Disk overhead α"),
         figure(curves.pauses(), "Pause for a checkpoint", "ms"),
@@ -162,7 +158,7 @@ def render(view: View, settings: Settings) -> Markup:
         [
             head,
             Markup(f'<dl class="cards">{shown}</dl><div class="grid">{join(pictures)}</div>'),
-            _processes(status),
+            _processes(view),
         ]
     )
 
@@ -172,13 +168,26 @@ def _counts(status: dict[str, Any], group: str) -> dict[str, float]:
     return {str(name): float(number) for name, number in found.items()} if isinstance(found, dict) else {}
 
 
-def _processes(status: dict[str, Any]) -> Markup:
-    parts = status.get("parts")
-    if not isinstance(parts, list):
-        return Markup("")
-    rows = [
-        (part.get("folder"), part.get("is_idle"), part.get("granted"), part.get("unsent")) for part in parts
-    ]
-    return table(
-        ["part", "idle", "granted pages", "has batches to send"], rows, numbers=(2,), name="Processes"
-    )
+def _processes(view: View) -> Markup:
+    """Each process of the crawl: what it has done, and how it stands with the others where there are any."""
+    told = view.status.get("parts")
+    about = {each.get("folder"): each for each in told} if isinstance(told, list) else {}
+    rows = []
+    for part in view.parts:
+        samples, own = part.samples, about.get(part.name, {})
+        rows.append(
+            (
+                part.name if about else "the crawl",
+                int(samples.last("pages")),
+                count(round(now(samples, "pages"), 1)) if view.running else "0",
+                int(samples.last("in_flight")),
+                int(samples.last("queued")),
+                int(samples.last("deferred")),
+                span(round(samples.last("cpu_seconds"), 1)),
+                size(samples.last("rss")),
+                *((own.get("granted"), own.get("is_idle"), own.get("unsent")) if about else ()),
+            )
+        )
+    heads = ["process", "pages", "pages/s", "in flight", "queued", "on disk", "CPU", "memory"]
+    others = ["granted pages", "idle", "has batches to send"] if about else []
+    return table([*heads, *others], rows, numbers=range(1, 9), name="Processes")

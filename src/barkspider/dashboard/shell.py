@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
 
 from barkspider.report.markup import Markup, join, text
+from barkspider.report.page import style
 
 PAGES = (
     ("/", "Overview"),
@@ -19,6 +23,24 @@ PAGES = (
 )
 
 
+def _own(name: str) -> str:
+    return files("barkspider.dashboard").joinpath(name).read_text("utf-8")
+
+
+# What every page needs, and its type.
+FILES = {
+    "style.css": (style(), "text/css"),
+    "dashboard.css": (_own("dashboard.css"), "text/css"),
+    "app.js": (_own("app.js"), "text/javascript"),
+}
+
+
+def address(name: str) -> str:
+    """Where one of these is: another place when it has changed, so that a browser may keep it for ever. The page that says
+    that a crawl stops is whole without another request, whenever its dashboard goes."""
+    return f"/static/{name}?{sha256(FILES[name][0].encode()).hexdigest()[:12]}"
+
+
 def page(job: str, path: str, inside: Markup, *, title: str = "", live: bool = False) -> str:
     """A whole page; one that is `live` is kept up to date by the script."""
     name = title or next((name for place, name in PAGES if place == path), "")
@@ -31,12 +53,17 @@ def page(job: str, path: str, inside: Markup, *, title: str = "", live: bool = F
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{text(name)} – {text(job)} – barkspider</title>"
-        '<link rel="stylesheet" href="/static/style.css"><link rel="stylesheet" href="/static/dashboard.css">'
-        '<script src="/static/app.js" defer></script></head>'
+        f'<link rel="stylesheet" href="{address("style.css")}"><link rel="stylesheet" href="{address("dashboard.css")}">'
+        f'<script src="{address("app.js")}" defer></script></head>'
         f'<body><a class="skip" href="#main">to the content</a><header class="top"><span class="job">{text(job)}</span>'
         f'<nav aria-label="Pages">{links}</nav><button type="button" id="theme">Light or dark</button></header>'
         f'<main id="main"{kept}>{inside}</main></body></html>'
     )
+
+
+def intro(title: str, about: str) -> Markup:
+    """What a page is, and what it shows."""
+    return Markup(f'<h1>{text(title)}</h1><p class="about">{text(about)}</p>')
 
 
 def form(action: str, token: str, fields: Markup, button: str, *, ask: str = "", kind: str = "") -> Markup:
@@ -56,9 +83,15 @@ def field(name: str, label: str, value: str = "", *, kind: str = "text", size: i
     )
 
 
-def notice(words: str, kind: str = "note") -> Markup:
+def notice(words: str, kind: str = "") -> Markup:
     """A line that says what became of something."""
-    return Markup(f'<p class="notice {text(kind)}" role="status">{text(words)}</p>')
+    return Markup(f'<p class="{text(f"notice {kind}".strip())}" role="status">{text(words)}</p>')
+
+
+def facts(rows: Sequence[tuple[str, Any]]) -> Markup:
+    """What is known of one thing, by name."""
+    shown = join(Markup(f"<div><dt>{text(name)}</dt><dd>{text(value)}</dd></div>") for name, value in rows)
+    return Markup(f'<dl class="facts">{shown}</dl>')
 
 
 def choices(path: str, heads: Sequence[tuple[str, str]], sort: str, down: bool, search: str) -> list[Markup]:

@@ -6,13 +6,11 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from barkspider.core.errors import BarkspiderError, StorageError
 from barkspider.core.settings import Settings
@@ -21,14 +19,23 @@ from barkspider.engine.control import ask
 from barkspider.engine.folder import LOG, check_job, events, part_folders
 from barkspider.engine.history import NAME, read_history
 from barkspider.engine.samples import Samples, merge
-from barkspider.report.top import Ranks, ranks
+from barkspider.report.top import Standing, standing
 from barkspider.storage.env import Env
 
 _FRESH = 0.9  # seconds for which a look is good enough for all
 _MOST = 6_000  # samples that are kept here before they are read anew, thinned
 _RANKS = 60.0  # seconds between two counts of in-degrees, which take a pass over all links
 _TABLES = 10.0  # seconds between two times that a crawl is asked to write its rows down, which makes files
+MEMORY = 150_000_000  # bytes that one answer of the tables may take
 _LATEST = 1 << 18  # bytes of the log that are read for its last events
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One process of a crawl: the name of its folder, and its own history."""
+
+    name: str
+    samples: Samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +47,8 @@ class View:
     state: str
     status: dict[str, Any]
     samples: Samples
-    ranks: Ranks | None = None
+    parts: list[Part] = field(default_factory=list)
+    ranks: Standing | None = None
     problems: list[str] = field(default_factory=list)
 
 
@@ -55,8 +63,14 @@ class Watcher:
         self._samples: dict[Path, Samples] = {}
         self._lock = threading.Lock()
         self._view: View | None = None
-        self._ranks: Ranks | None = None
-        self._ranked = self._written = -_RANKS
+        self._ranks: Standing | None = None
+        self._left: bool | None = None  # whether a crawl that has ended left a table of domains
+        self._count_again, self._written = 0.0, -_TABLES
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether several processes crawl it."""
+        return self._parts != [self.path]
 
     @property
     def job(self) -> StoredJob:
@@ -101,12 +115,14 @@ class Watcher:
             state = {"ended": "ended", "started": "killed", "resumed": "killed"}.get(
                 str(status.get("event")), "not started"
             )
+        parts = [Part(folder.name, self._follow(folder)) for folder in self._parts]
         return View(
             time.monotonic(),
             running,
             state,
             status,
-            merge([self._follow(part) for part in self._parts]),
+            merge([part.samples for part in parts]),
+            parts,
             self._ranks,
             problems,
         )
@@ -138,27 +154,43 @@ class Watcher:
 
     def count_ranks(self) -> None:
         """In-degrees and budgets (figure 6b), if it is time; takes a pass over all links, in the thread of the caller."""
-        if time.monotonic() - self._ranked < _RANKS:
+        if time.monotonic() < self._count_again:
             return
-        self._ranked = time.monotonic()
+        self._count_again = time.monotonic() + _RANKS
         with suppress(BarkspiderError):  # too large for now, or the table is just being merged
-            self._ranks = ranks(self.tables, self.settings.budget, scores=False, seconds=20.0)
+            budget, table = self.settings.budget, self.domains_table()
+            self._ranks = standing(self.tables, budget, table=table, seconds=20.0, memory=MEMORY)
+        if self._ranks is None or not len(self._ranks.known):
+            self._count_again = time.monotonic() + _TABLES
+
+    def domains_table(self) -> str:
+        """Which table of domains to ask: of a crawl that has ended the one that it left, of another what the tables are now."""
+        if self.look().running or len(self.job.archives) > 1:
+            self._left = None
+            return "domains"
+        if self._left is None:
+            found = self.job.query("SELECT count(*) AS n FROM listed_domains", memory=MEMORY)
+            self._left = bool(found["n"][0].as_py())
+        return "listed_domains" if self._left else "domains"
+
+    def ranks(self) -> Standing | None:
+        """What was counted last; counted now if nothing was."""
+        if self._ranks is None:
+            self.count_ranks()
+        return self._ranks
+
+    def hosts(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """What the crawl knows of some hosts at this moment, of those that it has in RAM; {} if none runs."""
+        found: dict[str, dict[str, Any]] = {}
+        for folder in self._parts:
+            with suppress(BarkspiderError):  # it is busy, or has just ended
+                told = ask(folder, "hosts", hosts=list(names), timeout=3.0) or {}
+                found |= {name: about for name, about in told.items() if about.get("known")}
+        return found
 
     def forget(self) -> None:
         """Look anew the next time: something was changed."""
         self._view = None
-
-    def budgets(self) -> Callable[[int], int | None]:
-        """The budget of a domain by its in-degree, among those that were counted last; none before, nor by code of a job."""
-        budget, counted = self.settings.budget, self._ranks
-        if counted is None:
-            return lambda _: None
-        from barkspider.frontier.budget.budgets import OURS, Budgets
-
-        if budget.function not in OURS:
-            return lambda _: None
-        given, known = Budgets(budget), counted.distribution
-        return lambda degree: int(given(np.array([degree]), known)[0])
 
     def last_events(self, most: int = 200) -> list[dict[str, Any]]:
         """The last events of the log, the newest first; of parts too."""

@@ -1,35 +1,56 @@
 """The crawl as a whole: the one room that knows the order of the stages.
 
-    job ─► recovery: parts of a crawl ─► loop ─► work: fetch ─► reading ─► harvest ─► ledger ─► frontier, tables
+    job ─► recovery: components of a crawl ─► loop ─► work: fetch ─► reading ─► harvest ─► ledger ─► frontier, tables
 
-`loop` runs a crawl and `work` does what its frontier says; `arrivals` tells what is read next, `reaping` makes harvests of it, `contents` reads responses, large ones in a thread, `reading` and
-`links` turn them into what a `harvest` takes in, `outcomes` are its rows in the journal. `ledger` makes the crawl survive with a journal of harvests and checkpoints;
-`checkpointer` says when these are made, `checkpoint` what they hold, `recovery` is the way back from them; `cookies` are kept
-with them, and `copying` keeps copies of all of it in a store. `job` is the folder on disk, `folder` how it is told from others and `trust` whose settings it has, `control` how a crawl is spoken to, `answers` what it says, `steering` what may be changed while it runs,
-`neighbours` how it stands with other processes of the same crawl, `visits` how with the database of sites if it goes by these, `suspects` at which of them it looks, `statistics` what people see, `history` the same over time, whose `samples` `sampler` takes, `phases` where CPU goes, `timings` what fetches wait for, `outlook` when it will be over, `watch` what holds the loop, `reach` whom it could not reach, `preflight` what is done before anything starts, `spare` how files come before connections, `blocking` all of it in one call.
+A crawl that runs: `loop` asks the frontier what to do and `work` does it. `arrivals` tells what is read next, `reaping` makes
+harvests of it, and some things are done `every_second`; `contents` reads responses, large ones in a thread, `reading` and
+`links` turn them into what a `harvest` takes in, and `outcomes` are its rows in the journal. `neighbours` is how it stands with other processes of the same crawl,
+`visits` how with the database of sites if it goes by these, `suspects` notes at which of them it looks.
 
-Jobs that no crawl runs on: `stored` reads one back, `verify` checks it, `adding` gives it URLs, `recrawl` its old pages to
-fetch again, `dividing` hands on what a part of it holds to parts of another number of processes, `earlier` finds what is stored of these, `domain_aliases` the domains that only lead elsewhere, `duphosts` the hosts that are copies of others. `explain` is one
-fetch in all its steps, `why` what became of a URL.
+Before and after: `preflight` is what is done before anything starts, `blocking` a whole crawl in one call; `running` is a
+crawl in a thread of its own, whose pages go through a `feed` to a reader, or to `hooks`. `outlook` says when it will be over, `reach` whom it could not reach.
+
+What survives: `ledger` is the journal and the checkpoints; `checkpointer` says when these are made, `checkpoint` what they
+hold, `recovery` is the way back from them. `cookies` are kept with them, `copying` keeps copies of all of it in a store,
+where `borrowing` reads them.
+
+The folder on disk: `job` makes and opens it, `folder` tells it from others, `trust` whose settings it has.
+
+What people see and say: `control` is the socket by which a crawl is spoken to, `answers` what it says there, `steering` what
+may be changed while it runs. `statistics` is the present, `history` the same over time, whose `samples` the `sampler` takes;
+`phases` counts where CPU goes, `timings` what fetches wait for. `watch` tells what holds the loop, and `spare` lets files
+come before connections.
+
+Jobs that no crawl runs on: `stored` reads one back, `changes` the pages behind a cursor, each as `pages`
+has it, `verify` checks it, `adding` gives it URLs, `recrawl` its old pages to
+fetch again, or by `choosing` those that change, of which `earlier` finds what is stored. `dividing` hands on what a part of a crawl holds to parts of another
+number. `domain_aliases` finds the domains that only lead elsewhere, `duphosts` the hosts that are copies of others,
+which `revisiting` visits once more, and `replicas` is the list of them that a later crawl goes by.
+`explain` is one fetch in all its steps, `why` what became of a URL, `reputation` what its domain may spend.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from barkspider.engine.blocking import crawl, resume
+    from barkspider.engine.blocking import crawl, resume, start, stream
     from barkspider.engine.control import ask
     from barkspider.engine.job import Job
     from barkspider.engine.loop import Crawl
+    from barkspider.engine.pages import CrawledPage
     from barkspider.engine.preflight import canonical_seeds, check_hosts
     from barkspider.engine.recrawl import fetch_again
+    from barkspider.engine.running import Link, RunningCrawl
     from barkspider.engine.statistics import Statistics
     from barkspider.engine.stored import StoredJob, StoredPage, open_job
     from barkspider.engine.verify import verify_job
 
 __all__ = [
     "Crawl",
+    "CrawledPage",
     "Job",
+    "Link",
+    "RunningCrawl",
     "Statistics",
     "StoredJob",
     "StoredPage",
@@ -40,12 +61,17 @@ __all__ = [
     "fetch_again",
     "open_job",
     "resume",
+    "start",
+    "stream",
     "verify_job",
 ]
 
 _MODULES = {
     "Crawl": "loop",
+    "CrawledPage": "pages",
     "Job": "job",
+    "Link": "running",
+    "RunningCrawl": "running",
     "Statistics": "statistics",
     "StoredJob": "stored",
     "StoredPage": "stored",
@@ -56,6 +82,8 @@ _MODULES = {
     "fetch_again": "recrawl",
     "open_job": "stored",
     "resume": "blocking",
+    "start": "blocking",
+    "stream": "blocking",
     "verify_job": "verify",
 }
 

@@ -30,9 +30,8 @@ class Arrivals:
         self._turns: list[tuple[float, int, int]] = []
         self._numbers = count()
         self._now = 0.0  # the share of everybody, in seconds
-        self._had: dict[
-            int, tuple[float, float]
-        ] = {}  # by domain: the share it has used, and what its last page took
+        # By domain: the share it has used, and what its last page took.
+        self._had: dict[int, tuple[float, float]] = {}
         self._usual = 0.0  # what pages take
         self._many = _MANY
         self._last = _NOBODY

@@ -151,7 +151,8 @@ class _ContentReader:
             page = pages.list_of(listing, response.url)
         else:
             page = Page(Hrefs(), response.url, "")
-        key = self._keys.of(body) if settings.limits.site_duplicates else 0
+        counts = settings.limits.site_duplicates or settings.scope.stop_mirrors
+        key = self._keys.of(body) if counts else 0
         sha1 = None
         if decoded and body:
             sha1 = b"" if body is exchange.payload else digest(body)

@@ -27,7 +27,7 @@ from barkspider.core.errors import BarkspiderError, JobError
 from barkspider.engine.folder import SOCKET
 
 COMMANDS = (
-    *("status", "pause", "go_on", "stop", "add", "checkpoint", "change", "block", "host", "history"),
+    *("status", "pause", "go_on", "stop", "add", "checkpoint", "change", "block", "hosts", "history"),
     *("write_tables", "grant", "end"),
 )
 LONGEST = 1 << 20  # bytes of a line: thousands of URLs

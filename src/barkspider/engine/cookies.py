@@ -8,7 +8,7 @@ from typing import Any
 from barkspider.core.events import FetchRobots, PageFetched, Prepared, Received, RobotsFetched
 from barkspider.engine.harvest import Harvest
 from barkspider.fetch import CookieJar
-from barkspider.frontier.exchange import batch_name, cookies_of
+from barkspider.frontier.batches import batch_name, cookies_of
 from barkspider.storage.env import Env
 from barkspider.storage.store.snapshot import Snapshot
 from barkspider.url import split

@@ -29,7 +29,7 @@ from barkspider.engine.harvest import Harvest
 from barkspider.engine.history import History
 from barkspider.engine.job import Job
 from barkspider.engine.ledger import Ledger
-from barkspider.engine.recovery import Parts, open_parts
+from barkspider.engine.recovery import Components, open_components
 from barkspider.fetch import CookieJar
 from barkspider.frontier import open_frontier
 from barkspider.frontier.dividing import spread
@@ -50,16 +50,16 @@ class Counted:
         self.cookies: list[bytes] = []  # a line for each site of a part
         self.redirected: Cookies = []  # cookies of redirects that nobody has taken in
 
-    def add(self, parts: Parts) -> None:
+    def add(self, components: Components) -> None:
         """Take what one had."""
-        self.seconds = max(self.seconds, parts.ledger.progress.seconds)
-        self.extend(parts.links.extended)
-        for name, value in parts.ledger.tally.items():
+        self.seconds = max(self.seconds, components.ledger.progress.seconds)
+        self.extend(components.links.extended)
+        for name, value in components.ledger.tally.items():
             if isinstance(value, Mapping):
                 self._reasons.setdefault(name, Counter()).update(value)
             else:
                 self._numbers[name] += value
-        self.cookies += _own(parts.worker.cookies.save().splitlines(), parts.job.settings)
+        self.cookies += _own(components.worker.cookies.save().splitlines(), components.job.settings)
 
     def extend(self, urls: Sequence[str]) -> None:
         """These belong to the scope."""
@@ -77,12 +77,12 @@ class Counted:
 
 
 @asynccontextmanager
-async def completed(job: Job) -> AsyncIterator[Parts]:
+async def completed(job: Job) -> AsyncIterator[Components]:
     """Bring a stopped part to where it was, and to a checkpoint that has everything. What is changed later does not count."""
     write_seeds(job, lambda _: ())  # those that it was made with, if it was killed before it took them
     job.settings = fit_memory(job.settings)
-    parts = open_parts(job, SystemClock())
-    frontier, ledger, now = parts.frontier, parts.ledger, parts.steady.now()
+    components = open_components(job, SystemClock())
+    frontier, ledger, now = components.frontier, components.ledger, components.steady.now()
     try:
         if frontier.exchange is not None:
             seals = frontier.exchange.due(frontier.counters.pages, True, now)
@@ -92,13 +92,13 @@ async def completed(job: Job) -> AsyncIterator[Parts]:
                 frontier.replay(now, harvest.outcomes)
         _, source = frontier.holdings
         source.complete(now)
-        ledger.commit(ledger.progress.seconds, parts.links.extended)
-        yield parts
+        ledger.commit(ledger.progress.seconds, components.links.extended)
+        yield components
     finally:
         frontier.close()
         ledger.close()
-        parts.archive.close()
-        await parts.worker.close()
+        components.archive.close()
+        await components.worker.close()
 
 
 class NewPart:

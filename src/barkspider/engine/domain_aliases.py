@@ -1,4 +1,5 @@
-"""Which domains of a job only redirect to another, by its tables; of a running crawl `frontier.budget.redirects` knows."""
+"""Which domains of a job only redirect to another, by its tables; of a running crawl `frontier.budget.domain_redirects`
+knows."""
 
 from __future__ import annotations
 

@@ -76,6 +76,37 @@ _PAIRS = (
 """
 )
 
+# Home pages with and without www., of names at which both were asked for, or where one leads to the other. A name that failed is in
+# `errors`; what a redirect leads to is its own answer.
+_WWW = """
+    WITH asked AS (
+        SELECT url_host_name AS host, url_host_registered_domain AS domain,
+            CASE WHEN fetch_status BETWEEN 200 AND 299 THEN coalesce(content_decoded_digest, content_digest) END AS content,
+            CASE WHEN fetch_status BETWEEN 300 AND 399
+                THEN regexp_extract(fetch_redirect, '^[a-z]+://([^/:]+)', 1) END AS leads,
+            fetch_time AS time
+        FROM stored_pages WHERE url_path = '/' AND coalesce(url_query, '') = ''
+        UNION ALL
+        SELECT url_host_name, NULL, NULL, NULL, time FROM errors
+        WHERE what = 'page' AND regexp_matches(url, '^[a-z]+://[^/]+/$')),
+    homes AS (
+        SELECT regexp_replace(host, '^www\\.', '') AS name, starts_with(host, 'www.') AS www,
+            last(content ORDER BY time) AS content, last(leads ORDER BY time) AS leads, any_value(domain) AS domain
+        FROM asked GROUP BY host),
+    names AS (
+        SELECT name, max(domain) AS domain, count(*) AS forms,
+            max(content) FILTER (NOT www) AS plain, max(content) FILTER (www) AS prefixed,
+            max(leads) FILTER (NOT www) AS from_plain, max(leads) FILTER (www) AS from_prefixed
+        FROM homes GROUP BY name)
+    SELECT CASE WHEN name = domain THEN 2 ELSE 3 END AS level, count(*) AS names,
+        count(*) FILTER (plain = prefixed OR from_plain = 'www.' || name OR from_prefixed = name) AS duphosts,
+        count(*) FILTER (plain IS NOT NULL AND prefixed IS NULL AND from_prefixed IS NULL) AS lost
+    FROM names
+    WHERE forms = 2 AND (plain IS NOT NULL OR prefixed IS NOT NULL)
+        AND (name = domain OR length(name) - length(replace(name, '.', '')) = length(domain) - length(replace(domain, '.', '')) + 1)
+    GROUP BY level ORDER BY level
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -125,6 +156,22 @@ def duplicate_hosts(job: StoredJob, memory: int = 1_000_000_000) -> DuplicateHos
     for name, share in SHARES.items():
         found[name] = _firsts(row for row in shared if row["share"] >= share)
     return DuplicateHosts(sites, found)
+
+
+@dataclass(frozen=True, slots=True)
+class WwwRule:
+    """What putting www. before names of a level would do (Table II): of so many `names` with an answer, how many are served under
+    both forms, and how many only without it."""
+
+    level: int
+    names: int
+    duphosts: int
+    lost: int
+
+
+def www_rule(job: StoredJob) -> list[WwwRule]:
+    """Table II, of a crawl that asked for names in both forms: of the second level (domain.pt) and the third (name.domain.pt)."""
+    return [WwwRule(**row) for row in job.query(_WWW).to_pylist()]
 
 
 def _firsts(rows: Iterable[dict[str, str]]) -> list[Pair]:

@@ -60,7 +60,16 @@ def read_division(job: Path) -> dict[str, Any]:
     """What job.toml says; `JobError` when that is no answer."""
     try:
         with (job / DIVISION).open("rb") as file:
-            about = tomllib.loads(file.read(_LINE).decode())
+            data = file.read(_LINE)
+    except OSError as error:
+        raise JobError(f"cannot read {job / DIVISION}: {error.strerror}") from error
+    return parse_division(data, job / DIVISION)
+
+
+def parse_division(data: bytes, name: Path | str) -> dict[str, Any]:
+    """What the bytes of a job.toml say."""
+    try:
+        about = tomllib.loads(data.decode())
         if type(about["processes"]) is not int or about["processes"] < 1:
             raise ValueError("processes is no number of them")
         if type(generation := about.get("generation", 0)) is not int or generation < 0:
@@ -70,8 +79,8 @@ def read_division(job: Path) -> dict[str, Any]:
                 place == "." or is_generation(place) or is_part(Path(place)) for place in earlier.split("/")
             ):
                 raise ValueError(f"{earlier!r} is no folder of a part")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise JobError(f"{job / DIVISION} is damaged ({error}): put back the one that was there") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise JobError(f"{name} is damaged ({error}): put back the one that was there") from error
     return about
 
 

@@ -34,9 +34,9 @@ _OUTCOMES, _LINKS, _TABLE = "outcomes", "links", "table "
 class Reaped(NamedTuple):
     """What one answer brought: an outcome, the links of its page, what is to be said of it in tables.
 
-    `links` is None when there is no page, or its links do not count; a robots.txt may name sitemaps. `keep` archives the exchange, if that is still to be
-    done, and gives further notes: all answers of a harvest are read first and then archived, because the processor does the
-    same thing many times in a row in two thirds of the time.
+    `links` is None when there is no page, or its links do not count; a robots.txt may name sitemaps. `keep` archives
+    the exchange, if that is still to be done, and gives further notes: all answers of a harvest are read first and then
+    archived, because the processor does the same thing many times in a row in two thirds of the time.
     """
 
     outcome: Outcome

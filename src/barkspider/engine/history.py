@@ -10,7 +10,7 @@ are there. Everybody who shows a crawl over time takes it from here: the report,
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from barkspider.storage.store.manifest import MANIFEST, read_manifest
 from barkspider.storage.store.snapshot import Snapshot, read_snapshot
 
 NAME = "history"
-INTERVAL = 1.0  # seconds between two samples
 # Every sample is kept until so many have followed it, every second one for twice as long, and so on: the last four minutes
 # by the second, the last hour by the quarter of a minute, and a year in 3,500 samples of about 1 KB.
 KEPT = 256
@@ -122,19 +121,6 @@ def read_history(env: Env, folder: Path) -> Samples:
             if last:
                 raise
     return Samples.empty()
-
-
-def live_history(
-    env: Env, folder: Path, ask: Callable[[Path, str, int], Mapping[str, Any] | None]
-) -> Samples:
-    """As `read_history`, and what a crawl that runs has added since; `ask` is `(folder, "history", since)`."""
-    found = read_history(env, folder)
-    while True:
-        last = int(found.column("number")[-1]) if len(found) else -1
-        more = ask(folder, NAME, last)
-        if not more or not more["rows"]:
-            return found
-        found = found.joined(Samples.of(more["names"], more["rows"]))
 
 
 def _packed(names: Sequence[str], rows: Iterable[Sequence[float]]) -> bytes:

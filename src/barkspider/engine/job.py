@@ -55,6 +55,7 @@ class Job:
         self.resumed = resumed
         self.incarnation = ""  # as whom its copies are made, if somebody has claimed them for this process
         self._log = env.append(path / LOG)
+        self.told: Callable[[dict[str, Any]], None] | None = None  # hears of every event
         self.archive = path / "archive"
         is_divided = settings.parallel.processes > 1 or (path / DIVISION).is_file()
         if not is_divided or is_part(path):  # of several processes each part has its own
@@ -138,11 +139,11 @@ class Job:
 
     def log(self, wall: float, event: str, **details: Any) -> None:
         """Write an event down at once."""
-        line = json.dumps(
-            {"time": round(wall, 3), "event": event, **details}, ensure_ascii=False, default=str
-        )
-        self._log.write(line.encode() + b"\n")
+        said = {"time": round(wall, 3), "event": event, **details}
+        self._log.write(json.dumps(said, ensure_ascii=False, default=str).encode() + b"\n")
         self._log.flush()
+        if self.told is not None:
+            self.told(said)
 
     def close(self) -> None:
         """Let others in."""

@@ -21,6 +21,7 @@ from barkspider.core.events import FetchRobots
 from barkspider.core.records import Flag, UrlRow, pack_row
 from barkspider.core.settings import Scope, Settings
 from barkspider.core.texts import Bytes, Texts
+from barkspider.engine.replicas import read_replicas
 from barkspider.page import Hrefs
 from barkspider.page.classify import top_level
 from barkspider.url import Domains, KeyMaker, Normaliser, ScopeRules, landing, parse, split
@@ -76,7 +77,8 @@ class LinkMaker:
         that ended here and never reached the frontier."""
         self._wall = wall
         domains = self._domains = Domains(settings.url.private_suffixes, names(settings.memory))
-        self._normalise = Normaliser(settings.url, domains)
+        self._replicas = read_replicas(settings, domains)
+        self._normalise = Normaliser(settings.url, domains, self._replicas)
         self._keys, self._seed = KeyMaker(settings.seed), np.uint64(settings.seed)
         self._most_bytes, self._longest = settings.limits.page_link_bytes, settings.url.max_length
         self._from_site = settings.scope.depth_from == "site"
@@ -125,8 +127,12 @@ class LinkMaker:
     def again(self, pages: pa.RecordBatch) -> UrlBatch:
         """Pages to be fetched once more, as the table of pages has them (key, url, depth, parent).
 
-        They were in scope once, and that is not asked again; nor who links to them, since they were kept.
+        They were in scope once, and that is not asked again; nor who links to them, since they were kept. What was on replicas is
+        left out.
         """
+        if self._replicas:
+            kept = [split(url).host not in self._replicas for url in pages["url"].to_pylist()]
+            pages = pages.filter(pa.array(kept, pa.bool_()))
         urls = pages["url"].to_pylist()
         known = {origin: self._origin_facts(origin) for origin in {url[: url.find("/", 8)] for url in urls}}
         places = [known[url[: url.find("/", 8)]] for url in urls]
@@ -177,6 +183,8 @@ class LinkMaker:
             return None
         self._origins.make_room()
         root = parse(base)
+        if self._replicas and split(str(root)).host in self._replicas:
+            return None
         resolved = self._resolver.resolve(hrefs.lines, hrefs.targets, str(root), self._origins)
         if resolved is None:
             return None

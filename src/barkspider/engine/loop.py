@@ -11,6 +11,7 @@ longer than a tenth of a second (`watch`).
 from __future__ import annotations
 
 import asyncio
+import math
 import traceback
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
@@ -30,13 +31,14 @@ from barkspider.engine.answers import Answers
 from barkspider.engine.checkpointer import Checkpointer
 from barkspider.engine.control import Control
 from barkspider.engine.copying import copying
-from barkspider.engine.harvest import Reaped
+from barkspider.engine.every_second import EverySecond
+from barkspider.engine.harvest import Harvest, Reaped
 from barkspider.engine.job import Job
 from barkspider.engine.neighbours import Correspondence, Neighbours
 from barkspider.engine.preflight import canonical_seeds, fit_open_files
 from barkspider.engine.reach import Reach
 from barkspider.engine.reaping import Reaping
-from barkspider.engine.recovery import Parts, open_parts
+from barkspider.engine.recovery import Components, open_components
 from barkspider.engine.sampler import Sampler
 from barkspider.engine.statistics import Statistics
 from barkspider.engine.suspects import Suspects
@@ -46,7 +48,6 @@ from barkspider.engine.work import Arrival
 from barkspider.fetch import user_agent
 from barkspider.frontier.ownership import frozen, shares_hosts
 
-_TICK = 1.0  # seconds
 _BESIDE = 2  # threads in which a checkpoint is written, and what is sent to other processes is made safe
 # While more instructions than these are under way, seconds for which others may join the first that has arrived: a harvest
 # costs as much as some pages, and a crawl of small pages takes a tenth less CPU for it.
@@ -59,21 +60,23 @@ class Crawl:
     `run` returns when nothing is left, a limit is reached, or `stop` was called; it can run once.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, components: Components) -> None:
         """`open` makes one from a job."""
-        self._job, self._clock, self._steady = parts.job, parts.clock, parts.steady
-        self._tally, self._ledger, self._links = parts.tally, parts.ledger, parts.links
-        self._phases = parts.tally.phases
-        self._archive, self._worker, self._frontier = parts.archive, parts.worker, parts.frontier
-        self.replayed = parts.replayed  # outcomes since the last checkpoint
+        self._job, self._clock, self._steady = components.job, components.clock, components.steady
+        self._tally, self._ledger, self._links = components.tally, components.ledger, components.links
+        self._phases = components.tally.phases
+        self._archive, self._worker = components.archive, components.worker
+        self._frontier = components.frontier
+        self.replayed = components.replayed  # outcomes since the last checkpoint
         self.fault: StorageError | ShortMemoryError | None = None  # what ended the crawl, if it was no wish
         self.others: Correspondence | None = None  # the other processes, if there are any
-        self._given: dict[
-            int, asyncio.Future[None]
-        ] = {}  # by their identity, seeds that are in no record yet
+        self.told: Callable[[Harvest], None] | None = None  # hears of every harvest once it is safe
+        # By their identity, seeds that are in no record yet.
+        self._given: dict[int, asyncio.Future[None]] = {}
         self._asked = deque[Request]()  # filled by `_loop`, emptied there while there is room
         self._news = asyncio.Event()
         self._under_way = 0  # instructions that were begun and have not arrived
+        self._wake = 0.0  # when the frontier wants to be called, if nothing arrives before
         self._given_up = False  # whether what arrives comes too late
         self._stopped_by = ""
         self._pauses: set[str] = set()  # why nothing is given out
@@ -81,7 +84,7 @@ class Crawl:
         self.started = self._clock.monotonic()
         self._limits = self._job.settings.limits
         self._watch = Watch(self._log)
-        self._reaping = Reaping(parts, self._watch, self._reach, self._read_aside, self._log_error)
+        self._reaping = Reaping(components, self._watch, self._reach, self._read_aside, self._log_error)
         self._arrived = self._reaping.arrived  # filled by `_arrive` and `_take_in`
         self._checkpointer = Checkpointer(
             self._ledger,
@@ -93,7 +96,7 @@ class Crawl:
             copying(self._job),
         )
         self._timer: asyncio.TimerHandle | None = None
-        leases = parts.frontier.leases
+        leases = components.frontier.leases
         self._visits: Visits | None = None  # the database of sites, if it goes site by site
         if leases is not None:
             job, registry = self._job, open_registry(self._job.settings, self._job.path)
@@ -102,8 +105,9 @@ class Crawl:
                 *(registry, owner_of(job.env, job.path), job.settings, leases, suspects.found, self.take_in),
                 *(self._links.extend, self._syncing, self._log, self._fail),
             )
-        self._answers = Answers(self, parts, self._checkpointer)
-        self._sampler = Sampler(parts, self._checkpointer, self.statistics, lambda: self.others)
+        self._answers = Answers(self, components, self._checkpointer)
+        sampler = Sampler(components, self._checkpointer, self.statistics, lambda: self.others)
+        self._every_second = EverySecond(components, sampler, self._log, self.pause, self._fail)
 
     @classmethod
     def open(cls, job: Job, clock: Clock | None = None, neighbours: Neighbours | None = None) -> Self:
@@ -112,14 +116,14 @@ class Crawl:
         `neighbours` are the other processes with which it divides a crawl."""
         fetch, fitted = job.settings.fetch, fit_open_files(job.settings)
         job.settings = fit_memory(fitted)
-        parts = open_parts(job, clock or SystemClock())
-        crawl = cls(parts)
+        components = open_components(job, clock or SystemClock())
+        crawl = cls(components)
         hasten = crawl._checkpointer.hasten if job.settings.store.url else None
         if neighbours is not None:
             crawl.others = Correspondence(
                 *(neighbours, crawl._frontier, crawl._ledger, crawl._archive, crawl.take_in),
                 *(crawl._links.extend, crawl._clock.wall, crawl._fail, crawl._news.set, hasten),
-                lambda batch: parts.cookies.receive(batch, crawl._steady.now()),
+                lambda batch: components.cookies.receive(batch, crawl._steady.now()),
                 shares_hosts(job.settings.parallel),
             )
             crawl._checkpointer.told = crawl.others.committed
@@ -143,7 +147,7 @@ class Crawl:
         control = Control(self._job.path, self._answers)
         await control.start()
         self._watch.start()
-        self._tick()
+        self._every_second.start()
         if self.others is not None:
             self.others.start()
         if self._visits is not None:
@@ -156,7 +160,7 @@ class Crawl:
         finally:
             if self._timer is not None:
                 self._timer.cancel()
-            self._ticker.cancel()
+            self._every_second.stop()
             self._watch.stop()
             await self._close()
             await control.close()
@@ -194,6 +198,16 @@ class Crawl:
         await kept
         return {"added": len(seeds)}
 
+    def tell(self, event: str, **details: Any) -> None:
+        """Log what became of a function that reads along; those that failed are counted."""
+        self._tally.hook_errors += event == "hook_failed"
+        self._log(event, **details)
+
+    @property
+    def hook_errors(self) -> int:
+        """How many of them failed."""
+        return self._tally.hook_errors
+
     def statistics(self) -> Statistics:
         """What was done so far."""
         frontier = self._frontier
@@ -228,7 +242,7 @@ class Crawl:
         """How it stands with others, if there are any: the `whole` of it takes longer."""
         if self.others is None:
             return {}
-        about = {"is_idle": self.is_idle(), "start": self.started}
+        about = {"is_idle": self.is_idle(), "sleeps": self._sleeps(), "start": self.started}
         return {"others": about | self.others.state(census=whole)}
 
     def end(self) -> None:
@@ -241,12 +255,16 @@ class Crawl:
         """Whether nothing is under way, and nothing is left but what others may send."""
         return self._frontier.is_idle() and not self._under_way and not self._arrived
 
+    def _sleeps(self) -> bool:
+        """Whether nothing is under way, and nothing is to be done before a time that is known: all hosts are left alone."""
+        return self._steady.now() < self._wake < math.inf and not self._under_way and not self._arrived
+
     # ── the loop ───────────────────────────────────────────────────────────────────────────────
 
     async def _loop(self) -> None:
         self._phases.end("open")
         while True:
-            instructions, wake = self._bring_in()
+            instructions, self._wake = self._bring_in()
             self._asked.extend(self._requests(instructions))
             while self._asked and self._worker.has_room and not self._stopped_by:
                 self._begin(self._asked.popleft())
@@ -262,7 +280,7 @@ class Crawl:
             self._phases.end("sockets")
             self._checkpointer.turn()
             self._phases.end("checkpoint")
-            await self._wait(wake)
+            await self._wait()
 
     def _set_timer(self) -> None:
         """Stop when the limit of time is over, which is counted from the beginning of this run."""
@@ -309,11 +327,12 @@ class Crawl:
             self._phases.end("journal")
             self._archive.add(harvest.batches, harvest.links)
             self._phases.end("tables")
+            if self.told is not None:
+                self.told(harvest)
         done = self._frontier.step(self._steady.now(), harvest.outcomes)
         self._phases.end("frontier")
-        if (
-            traced := self._frontier.traced()
-        ):  # no part of the harvest: after a crash the last ones are missing
+        traced = self._frontier.traced()  # no part of the harvest: after a crash the last ones are missing
+        if traced:
             self._archive.add(batches_of(decision_note(*each) for each in traced), NO_URLS)
             self._phases.end("tables")
         return done
@@ -322,10 +341,10 @@ class Crawl:
         """How long this crawl has run, with its earlier runs."""
         return self._tally.before + self._clock.monotonic() - self.started
 
-    async def _wait(self, wake: float) -> None:
+    async def _wait(self) -> None:
         """Until something arrives, the frontier wants to be called, or a checkpoint is due."""
         if not self._arrived:
-            pause = max(min(wake - self._steady.now(), self._checkpointer.pause()), 0.0)
+            pause = max(min(self._wake - self._steady.now(), self._checkpointer.pause()), 0.0)
             timer = asyncio.get_running_loop().call_later(pause, self._news.set)
             await self._news.wait()
             timer.cancel()
@@ -334,33 +353,6 @@ class Crawl:
         else:
             await asyncio.sleep(0)
         self._news.clear()
-
-    def _tick(self) -> None:
-        """What is to be done every second: rows that waited are written, the disk is looked at, a sample is taken."""
-        try:
-            self._archive.tick(self._clock.monotonic())
-            self._watch_disk(self._sample())
-            for event, details in self._frontier.notices():
-                self._log(event, **details)
-        except Exception as error:
-            self._fail(error)
-        self._ticker = asyncio.get_running_loop().call_later(_TICK, self._tick)
-
-    def _sample(self) -> int:
-        """Take down the present moment; the disk space that is left."""
-        free = self._job.env.free_space(self._job.path)
-        self._sampler.take(free)
-        return free
-
-    def _watch_disk(self, free: int) -> None:
-        """Pause before the disk is full, and go on when there is room again."""
-        least = self._job.settings.limits.free_space
-        if free < least and "disk" not in self._pauses:
-            self._log("disk_full", free=free, wanted=least)
-            self.pause(True, "disk")
-        elif free >= least and "disk" in self._pauses:
-            self._log("disk_has_room", free=free)
-            self.pause(False, "disk")
 
     def _fail(self, error: Exception) -> None:
         """End here, if it is the disk or memory that refused; raise anything else.
@@ -430,7 +422,8 @@ class Crawl:
                 await self._visits.close()
         except Exception as error:
             self._fail(error)
-        for step in (self._bring_in_rest, self._sample, self._checkpointer.commit):
+        last = self._every_second
+        for step in (self._bring_in_rest, last.sample, last.tell, self._checkpointer.commit):
             if self.fault is None:
                 self._finish(step)
         # What it took to crawl goes first: to complete the archive takes as much again.

@@ -36,8 +36,8 @@ from barkspider.core.events import (
 from barkspider.engine.harvest import Reaped
 from barkspider.engine.ledger import Ledger
 from barkspider.frontier import Driver
-from barkspider.frontier.budget.budgets import Distribution
-from barkspider.frontier.exchange import batch_name
+from barkspider.frontier.batches import batch_name
+from barkspider.model.budgets import Distribution
 
 _LOOK = 0.1  # seconds between two looks for what has arrived
 _RANK = 5.0  # seconds between two exchanges of in-degrees
@@ -106,10 +106,10 @@ class Neighbours(Protocol):
 
 
 class Correspondence:
-    """See the module. Lives on the loop of its crawl; `take_in` is given what arrives, `extend` what belongs to the scope;
-    `wall` gives the time, in seconds since 1970; `fail` is told what went wrong while nobody waited for it; `wake` is called when
-    there is something for `sift` to give. `hasten`, if checkpoints are copied, asks for one: when there is nothing else to do,
-    others need not wait for a batch."""
+    """See the module. Lives on the loop of its crawl; `take_in` is given what arrives, `extend` what belongs to the
+    scope; `wall` gives the time, in seconds since 1970; `fail` is told what went wrong while nobody waited for it;
+    `wake` is called when there is something for `sift` to give. `hasten`, if checkpoints are copied, asks for one: when
+    there is nothing else to do, others need not wait for a batch."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class Correspondence:
         assert exchange is not None
         self._neighbours, self._frontier = neighbours, frontier
         self._ledger, self._archive = ledger, archive
-        self._exchange, self._sends = exchange, exchange.sends
+        self._exchange, self._sends = exchange, exchange.sorting.sends
         self._take_in, self._extend, self._wall, self._fail = take_in, extend, wall, fail
         self._take_cookies, self._shares_hosts = take_cookies, shares_hosts
         self._wake, self._hasten = wake, hasten
@@ -143,9 +143,8 @@ class Correspondence:
         self._handed_in, self._rank_at = list(exchange.applied), 0.0
         self._sending: asyncio.Task[None] | None = None
         self._receiving: asyncio.Task[None] | None = None
-        self._sent_up_to: list[
-            int
-        ] = []  # the batches that were sent last; none: an earlier run may not have sent its last
+        # The batches that were sent last; none: an earlier run may not have sent its last.
+        self._sent_up_to: list[int] = []
         self._timer: asyncio.TimerHandle | None = None
         self.ended = False  # whether somebody who sees all processes has said that nothing will come any more
 
@@ -157,9 +156,9 @@ class Correspondence:
         """Look no longer."""
         if self._timer is not None:
             self._timer.cancel()
-        await self.settle()
+        await self.finish()
 
-    async def settle(self) -> None:
+    async def finish(self) -> None:
         """Wait until what is being sent is sent, and what is being received is taken in."""
         for task in (self._sending, self._receiving):
             if task is not None:
@@ -238,14 +237,14 @@ class Correspondence:
     def state(self, census: bool = False) -> dict[str, Any]:
         """How this process stands with the others, for whoever looks for the end of the crawl; with samples of what it has
         fetched (`frontier.census`), if these are asked for."""
-        exchange = self._exchange
-        samples = exchange.census.as_json() if census and exchange.census is not None else None
+        exchange, known = self._exchange, self._exchange.sorting.census
+        samples = known.as_json() if census and known is not None else None
         return {
             "granted": self._frontier.granted,
             "waits": self._frontier.waits,
             "sealed": list(exchange.sealed),
             "applied": list(exchange.applied),
-            "unsent": not exchange.is_empty,
+            "unsent": not exchange.sorting.is_empty,
             "waiting": exchange.waiting(),
             **({} if samples is None else {"census": samples}),
             "is_full": exchange.is_full,

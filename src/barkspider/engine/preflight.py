@@ -10,11 +10,12 @@ from dataclasses import replace
 
 from barkspider.core.errors import UrlError, UsageError
 from barkspider.core.settings import Settings
+from barkspider.engine.replicas import read_replicas
 from barkspider.engine.spare import SPARE
 from barkspider.fetch import Fetcher
 from barkspider.fetch.cookies_file import read_cookies
-from barkspider.frontier.budget.budgets import Budgets
 from barkspider.frontier.ownership import load_function
+from barkspider.model.budgets import Budgets
 from barkspider.page import Classifier
 from barkspider.url import Domains, Normaliser, ScopeRules, is_address, split
 
@@ -83,7 +84,9 @@ def check_settings(settings: Settings) -> None:
     Budgets(settings.budget)
     if ":" in settings.parallel.partition:
         load_function(settings.parallel.partition)
-    ScopeRules(settings.scope, Domains(settings.url.private_suffixes), [])
+    domains = Domains(settings.url.private_suffixes)
+    ScopeRules(settings.scope, domains, [])
+    read_replicas(settings, domains)
     fit_open_files(settings)
 
 

@@ -8,7 +8,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import NamedTuple, overload
 
-from barkspider.archive import ArchiveWriter, Facts, Fetched, Note, Original, error_note
+from barkspider.archive import ArchiveWriter, Fetched, Note, Original, PageFacts, error_note
 from barkspider.archive.writer import UNCHANGED
 from barkspider.core.clock import Clock
 from barkspider.core.events import FetchPage, FetchRobots, PageFetched, Redirect, RobotsFetched, is_temporary
@@ -54,7 +54,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 class _Judged(NamedTuple):
     """What is known of a page, what was decided about it, its links, if these count, and the texts of links."""
 
-    facts: Facts
+    facts: PageFacts
     verdict: Verdict
     links: list[Links] | None
     anchors: Mapping[str, str]
@@ -140,7 +140,9 @@ class ResponseReader:
                 seconds=seconds,
                 cookies=response.cookies,
             )
-        return Reaped(outcome, keep=partial(self._keep, asked, fetched, exchange.outcome, Facts(), location))
+        return Reaped(
+            outcome, keep=partial(self._keep, asked, fetched, exchange.outcome, PageFacts(), location)
+        )
 
     def _success(
         self,
@@ -189,7 +191,7 @@ class ResponseReader:
         asked: FetchPage,
         received: Callable[[], Fetched],
         outcome: str,
-        facts: Facts,
+        facts: PageFacts,
         location: str,
         original: Original | None = None,
         links: Sequence[Links] | None = None,
@@ -211,7 +213,7 @@ class ResponseReader:
     ) -> list[Note]:
         fetched = received()
         stored = self._archive.keep_unchanged(fetched, earlier.original, earlier.head)
-        return [self._archive.describe_page(asked.row, fetched, stored, UNCHANGED, Facts())]
+        return [self._archive.describe_page(asked.row, fetched, stored, UNCHANGED, PageFacts())]
 
     def robots(self, asked: FetchRobots, response: Response) -> Reaped:
         """How the fetch of a robots.txt ended."""
@@ -288,7 +290,7 @@ class ResponseReader:
             cut = cut or any(part.cut for part in links)
             if page.anchors:
                 anchors = self._links.anchors(page.anchors, page.base)
-        facts = Facts(
+        facts = PageFacts(
             content.media_type,
             page.charset,
             language,

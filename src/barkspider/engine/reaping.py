@@ -14,7 +14,7 @@ from barkspider.core.events import FetchPage, PageFetched, Request, RobotsFetche
 from barkspider.engine.arrivals import Arrivals
 from barkspider.engine.harvest import Harvest, Reaped
 from barkspider.engine.reach import Reach
-from barkspider.engine.recovery import Parts
+from barkspider.engine.recovery import Components
 from barkspider.engine.suspects import Suspects
 from barkspider.engine.watch import Watch
 from barkspider.engine.work import Arrival, internal_error
@@ -34,15 +34,15 @@ class Reaping:
 
     def __init__(
         self,
-        parts: Parts,
+        components: Components,
         watch: Watch,
         reach: Reach,
         aside: Callable[[Arrival], None],
         log: Callable[[Request], None],
     ) -> None:
-        self._clock, self._steady, self._worker = parts.clock, parts.steady, parts.worker
-        self._archive, self._links, self._tally = parts.archive, parts.links, parts.tally
-        self._frontier, self._phases = parts.frontier, parts.tally.phases
+        self._clock, self._steady, self._worker = components.clock, components.steady, components.worker
+        self._archive, self._links, self._tally = components.archive, components.links, components.tally
+        self._frontier, self._phases = components.frontier, components.tally.phases
         self._watch, self._reach, self._aside, self._log = watch, reach, aside, log
         self.arrived = Arrivals()
         self.closing = False

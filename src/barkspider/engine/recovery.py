@@ -25,12 +25,12 @@ from barkspider.engine.visits import seeded
 from barkspider.engine.work import Worker
 from barkspider.fetch import user_agent
 from barkspider.frontier import Driver, open_frontier
-from barkspider.frontier.exchange import batch_name, inbox, scope_of
+from barkspider.frontier.batches import batch_name, inbox, scope_of
 from barkspider.storage.store.manifest import restoring
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Components:
     """What a crawl consists of. `replayed` counts the outcomes that came in since the last checkpoint."""
 
     job: Job
@@ -47,13 +47,13 @@ class Parts:
     replayed: int
 
 
-def open_parts(job: Job, clock: Clock) -> Parts:
-    """Make the parts of a crawl and bring them to where the job was; a moment for each minute since its checkpoint."""
+def open_components(job: Job, clock: Clock) -> Components:
+    """Make the components of a crawl and bring them to where the job was; a moment for each minute since its checkpoint."""
     with restoring(job.path):
-        return _open_parts(job, clock)
+        return _open_components(job, clock)
 
 
-def _open_parts(job: Job, clock: Clock) -> Parts:
+def _open_components(job: Job, clock: Clock) -> Components:
     settings, tally, steady = job.settings, Tally(), SteadyClock(clock)
     ledger = Ledger(job.env, job.path)
     links = LinkMaker(settings, job.seeds(), clock.wall, tally.out_of_scope)
@@ -85,7 +85,7 @@ def _open_parts(job: Job, clock: Clock) -> Parts:
     history = History(job.env, job.path, ledger.state(History.name))
     for structure in (*frontier.structures(), archive, cookies, history):
         ledger.add(structure)
-    return Parts(
+    return Components(
         job, clock, steady, tally, ledger, links, archive, worker, frontier, cookies, history, replayed
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from barkspider.engine.checkpointer import Checkpointer
 from barkspider.engine.neighbours import Correspondence
-from barkspider.engine.recovery import Parts
+from barkspider.engine.recovery import Components
 from barkspider.engine.statistics import Statistics
 from barkspider.storage.drum.counters import moved_and_predicted
 
@@ -65,18 +65,18 @@ class Sampler:
 
     def __init__(
         self,
-        parts: Parts,
+        components: Components,
         checkpointer: Checkpointer,
         statistics: Callable[[], Statistics],
         others: Callable[[], Correspondence | None],
     ) -> None:
-        self._parts, self._checkpointer = parts, checkpointer
+        self._components, self._checkpointer = components, checkpointer
         self._statistics, self._others = statistics, others
 
     def take(self, disk_free: int) -> None:
         """Add the present moment to the history."""
-        parts, traffic = self._parts, self._parts.frontier.traffic()
-        held, share = parts.worker.received()
+        components, traffic = self._components, self._components.frontier.traffic()
+        held, share = components.worker.received()
         used = {name: (drum["ram"], drum["ram_share"]) for name, drum in traffic.get("drum", {}).items()}
         used["received"] = held, share
         if "ready" in traffic:
@@ -84,23 +84,25 @@ class Sampler:
         about = {
             "rss": _resident(),
             "disk_free": disk_free,
-            "checkpoints": parts.ledger.checkpoints,
+            "checkpoints": components.ledger.checkpoints,
             "checkpoint_seconds": self._checkpointer.held_in_all,
             "checkpoint_written_seconds": self._checkpointer.written_in_all,
             **{f"ram.{name}": float(now) for name, (now, _) in used.items()},
             **{f"ram_share.{name}": float(most) for name, (_, most) in used.items()},
-            **{f"fetches.{name}": number for name, number in parts.tally.timings.sample().items()},
+            **{f"fetches.{name}": number for name, number in components.tally.timings.sample().items()},
             **self._exchanged(),
         }
-        sample = sample_of(parts.clock.wall(), self._statistics(), parts.frontier.queues(), traffic, about)
-        parts.history.add(sample)
+        sample = sample_of(
+            components.clock.wall(), self._statistics(), components.frontier.queues(), traffic, about
+        )
+        components.history.add(sample)
 
     def _exchanged(self) -> dict[str, float]:
         """Batches by pair: sent to each other part, taken from each."""
         others = self._others()
         if others is None:
             return {}
-        me, told = self._parts.job.settings.parallel.part, others.state()
+        me, told = self._components.job.settings.parallel.part, others.state()
         sent = {f"exchange.{me}>{to}": count for to, count in enumerate(told["sealed"]) if to != me}
         taken = {
             f"exchange.{who}>{me} taken": count for who, count in enumerate(told["applied"]) if who != me

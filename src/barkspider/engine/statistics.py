@@ -28,15 +28,16 @@ class Problem:
 class Statistics:
     """A moment of a crawl. Rates are over the whole time; `refused` and `failed` are by reason.
 
-    `discovered` + `ahead` = `pages` + `redirects` + `queued` + `deferred` + `in_flight` + all `refused` + all `failed` +
-    `dropped`; `ahead` counts what is known from before a crash and has not come up again. `decided` counts how often URLs
-    were put off, held back and dropped, by decision and rule.
-    `out_of_scope` counts links that never became URLs of this crawl, `robots_failed` requests for a robots.txt
-    that were not answered or answered with an error, `rejected` pages that a classifier did not keep, all by
-    reason; `classifier_errors` pages on which one's own failed, which are kept. `unchanged` of the pages were fetched again and have not changed. `problems` are the last ones that this run
-    had in reaching hosts, the newest last. `gauges` are how things stand; `loop_held` among them is the longest time, in
-    milliseconds, for which this run looked at no socket. `phases` are the CPU seconds of this run by what they were spent on
-    (`engine.phases`). `parallel` are the metrics of a crawl by several processes (`parallel.metrics`), and else not there.
+    `discovered` + `ahead` = `pages` + `redirects` + `queued` + `deferred` + `in_flight` + all `refused` + all `failed`
+    + `dropped`; `ahead` counts what is known from before a crash and has not come up again. `decided` counts how often
+    URLs were put off, held back and dropped, by decision and rule. `out_of_scope` counts links that never became URLs
+    of this crawl, `robots_failed` requests for a robots.txt that were not answered or answered with an error,
+    `rejected` pages that a classifier did not keep, all by reason; `classifier_errors` pages on which one's own failed,
+    which are kept; `hook_errors` calls of functions that read along which raised. `unchanged` of the pages were fetched again and have not changed. `problems` are the last ones that
+    this run had in reaching hosts, the newest last. `gauges` are how things stand; `loop_held` among them is the
+    longest time, in milliseconds, for which this run looked at no socket. `phases` are the CPU seconds of this run by
+    what they were spent on (`engine.phases`). `parallel` are the metrics of a crawl by several processes
+    (`parallel.metrics`), and else not there.
     """
 
     seconds: float
@@ -65,6 +66,7 @@ class Statistics:
     robots_failed: dict[str, int]
     rejected: dict[str, int]
     classifier_errors: int
+    hook_errors: int
     gauges: dict[str, int]
     problems: tuple[Problem, ...]
     stopped_by: str
@@ -76,7 +78,7 @@ class Statistics:
         return {name: value for name, value in found.items() if value is not None}
 
 
-_NUMBERS = ("pages", "unchanged", "bytes", "links", "robots_files", "classifier_errors")
+_NUMBERS = ("pages", "unchanged", "bytes", "links", "robots_files", "classifier_errors", "hook_errors")
 _REASONS = ("robots_failed", "rejected", "out_of_scope")
 
 
@@ -84,7 +86,8 @@ class Tally:
     """Counts what the engine sees; the frontier counts what becomes of URLs."""
 
     def __init__(self) -> None:
-        self.pages = self.unchanged = self.bytes = self.links = self.robots_files = self.classifier_errors = 0
+        self.pages = self.unchanged = self.bytes = self.links = 0
+        self.robots_files = self.classifier_errors = self.hook_errors = 0
         self.robots_failed: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()
         self.out_of_scope: Counter[str] = Counter()
@@ -145,6 +148,7 @@ class Tally:
             robots_failed=dict(self.robots_failed),
             rejected=dict(self.rejected),
             classifier_errors=self.classifier_errors,
+            hook_errors=self.hook_errors,
             gauges=gauges,
             problems=problems,
             stopped_by=stopped_by,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +21,8 @@ from barkspider.archive.schemas import SCHEMAS
 from barkspider.archive.tables import TableFolder
 from barkspider.core.errors import StorageError, UrlError, UsageError
 from barkspider.core.settings import Page as PageSettings
-from barkspider.core.settings import Settings
+from barkspider.core.settings import Settings, UrlRules
+from barkspider.engine.borrowing import lending
 from barkspider.engine.domain_aliases import ERRORS, PAGES, domain_aliases, renamed
 from barkspider.engine.folder import archive_folders, check_job
 from barkspider.engine.history import read_history
@@ -31,6 +34,7 @@ from barkspider.url import Domains, KeyMaker, Normaliser, parse
 
 # What reads pages takes compiled kernels: it is imported by what needs it, so that an answer to SQL need not wait for it.
 if TYPE_CHECKING:
+    from barkspider.engine.pages import CrawledPage
     from barkspider.page import Page, PageReader
 
 
@@ -81,6 +85,15 @@ class StoredPage:
         """The title of an HTML page, or ""."""
         return self.read.title
 
+    @cached_property
+    def links(self) -> list[str]:
+        """The links of an HTML page as canonical URLs, each once, whatever the scope of the crawl was."""
+        if not self.is_html:
+            return []
+        rules, read = UrlRules(), self.read
+        normalise = Normaliser(rules, Domains(rules.private_suffixes))
+        return normalise.many(read.links, parse(read.base), Counter())[0]
+
     @property
     def text(self) -> str:
         """The text of an HTML page without markup, or the body as it is."""
@@ -89,11 +102,16 @@ class StoredPage:
         return _reader().text(self.body, self.header("content-type") or None)
 
 
-@cache
+_kept = threading.local()  # a reader keeps its buffers: each thread has its own
+
+
 def _reader() -> PageReader:
     from barkspider.page import PageReader
 
-    return PageReader(PageSettings())
+    if not hasattr(_kept, "reader"):
+        _kept.reader = PageReader(PageSettings())
+    found: PageReader = _kept.reader
+    return found
 
 
 def open_job(path: Path | str) -> StoredJob:
@@ -114,6 +132,7 @@ class StoredJob:
         check_job(path, part=True)  # reading a part of one does no harm
         self.path, self.archives = path, [folder / "archive" for folder in archive_folders(path)]
         self._env = Env()
+        self.env = lending(path, self.archives)  # for pages, which may be in the store only
 
     @cached_property
     def settings(self) -> Settings:
@@ -123,13 +142,14 @@ class StoredJob:
     def query(
         self, sql: str, parameters: Sequence[str] = (), *, scratch: str = "", **bounds: float
     ) -> pa.Table:
-        """The answer to a SELECT over pages, links, domains, robots, errors, listings, batches, duplicates, parallel and
-        history. Each ? stands for one of the `parameters`; `seconds`, `rows` and `memory` bound what it may take, `scratch` is a folder for what does not fit in memory (`archive.views.Bounds`).
+        """The answer to a SELECT over pages, links, domains, robots, errors, listings, batches, duplicates, parallel
+        and history. Each ? stands for one of the `parameters`; `seconds`, `rows` and `memory` bound what it may take,
+        `scratch` is a folder for what does not fit in memory (`archive.views.QueryBounds`).
         """
         # Here: a crawl does not wait for DuckDB to load.
-        from barkspider.archive.views import Bounds, ask
+        from barkspider.archive.views import QueryBounds, ask
 
-        limits = Bounds(
+        limits = QueryBounds(
             bounds.get("seconds", 0.0), int(bounds.get("rows", 0)), int(bounds.get("memory", 0)), scratch
         )
         return ask(self._env, self.archives, sql, {"history": self._history}, parameters, limits)
@@ -192,18 +212,31 @@ class StoredJob:
     def pages(self, prefix: str = "pages") -> Iterator[StoredPage]:
         """Every exchange in the order it was archived; with `prefix` robots, those of robots.txt."""
         for archive in self.archives:
-            for path in warc_files(self._env, archive, f"{prefix}-"):
-                with WarcFile.find(self._env, path) as file:
+            for path in warc_files(self.env, archive, f"{prefix}-"):
+                with WarcFile.find(self.env, path) as file:
                     for record in file:
                         if record.kind in ("response", "revisit"):
-                            yield self._page(archive, record)
+                            yield self.stored(archive, record)
+
+    def changes(self, since: str = "") -> Iterator[CrawledPage]:
+        """Every page in the order it was archived, behind the one whose `cursor` is given, as far as the last checkpoint
+        goes (`checkpoint`, a minute). Whoever keeps the cursor together with what it made of the page gets each page
+        exactly once, whatever is killed meanwhile: this reader, the crawl, or both.
+
+        cursor = load()
+        for page in barkspider.open_job("jobs/example").changes(since=cursor):
+            store(page.url, page.text, page.cursor)
+        """
+        from barkspider.engine.changes import changes
+
+        return changes(self, since)
 
     def write_wacz(self, output: Path) -> dict[str, int]:
         """Pack what the crawl last committed into a WACZ file; how many WARC files, captures and pages that is."""
         from barkspider.archive.wacz import write_wacz
 
         archives = [(archive, self._committed(archive.parent)) for archive in self.archives]
-        return write_wacz(self._env, archives, output, title=self.path.absolute().name)
+        return write_wacz(self.env, archives, output, title=self.path.absolute().name)
 
     def _committed(self, folder: Path) -> dict[str, Any] | None:
         """What the archive of a job, or of a part of one, has in the last checkpoint."""
@@ -219,11 +252,11 @@ class StoredJob:
         if not found:
             raise UsageError(f"{url} is not in {self.path}")
         archive, capture = found[-1]
-        return self._page(archive, read_capture(self._env, archive, capture))
+        return self.stored(archive, read_capture(self.env, archive, capture))
 
     def _captures(self, url: str) -> list[tuple[Path, dict[str, Any]]]:
         """What the indexes have of a canonical URL, oldest first, each with its archive."""
-        found = [(archive, each) for archive in self.archives for each in captures(self._env, archive, url)]
+        found = [(archive, each) for archive in self.archives for each in captures(self.env, archive, url)]
         return sorted(found, key=lambda each: str(each[1]["timestamp"]))
 
     def _others(self, archive: Path) -> list[Path]:
@@ -247,12 +280,13 @@ class StoredJob:
             raise UsageError(f"{url!r} is not a URL ({error.reason})") from error
         return written if self._captures(written) else normal
 
-    def _page(self, archive: Path, record: Record) -> StoredPage:
+    def stored(self, archive: Path, record: Record) -> StoredPage:
+        """A record of an archive of this job, read; where it refers to another, with that one's payload."""
         from barkspider.fetch.decoding import decode
         from barkspider.fetch.message import read_whole
 
         try:
-            raw = whole_response(self._env, archive, record, self._others(archive))
+            raw = whole_response(self.env, archive, record, self._others(archive))
         except StorageError:
             raw = record.block  # its original was moved away: what is here is the header
         answer = read_whole(raw)

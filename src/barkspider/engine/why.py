@@ -1,4 +1,5 @@
-"""Why a URL was fetched or not, told from the structures themselves: what the last checkpoint names, the journal since, the tables.
+"""Why a URL was fetched or not, told from the structures themselves: what the last checkpoint names, the journal since,
+the tables.
 
     URL ─► normalise ─► scope ─► outcome: tables, archive ─► place: queues and DRUMs of the checkpoint, RAM, journal ─► robots.txt, host
 
@@ -9,11 +10,11 @@ runs but for its journal, and URLs that were refused, of which only counters tel
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,9 @@ from barkspider.engine.control import ask
 from barkspider.engine.folder import part_folders
 from barkspider.engine.harvest import Harvest
 from barkspider.engine.job import read_seeds
+from barkspider.engine.reputation import reputations
 from barkspider.engine.stored import StoredJob, open_job
+from barkspider.storage.columns import Keys
 from barkspider.storage.env import Env
 from barkspider.storage.store.journal import journal_files, read_records
 from barkspider.storage.store.manifest import MANIFEST, read_manifest
@@ -39,20 +42,25 @@ _LONGEST = 90.0  # seconds that a fetch takes, and a little more
 _MOST_WORDS = 200  # letters of a line of robots.txt
 _KEY = struct.Struct("<Q")
 _OUTCOMES = """
-    SELECT outcome, fetch_time AS time, warc_filename, warc_record_offset, fetch_redirect FROM pages WHERE key = {key} UNION ALL
-    SELECT outcome, time, NULL, NULL, NULL FROM errors WHERE key = {key} AND what = 'page' ORDER BY time
+    SELECT key, outcome, fetch_time AS time, warc_filename, warc_record_offset, fetch_redirect FROM pages WHERE key IN ({keys})
+    UNION ALL SELECT key, outcome, time, NULL, NULL, NULL FROM errors WHERE key IN ({keys}) AND what = 'page' ORDER BY time
 """
-_DECIDED = "SELECT decision, rule, time FROM decisions WHERE key = {key} ORDER BY time"
+_DECIDED = "SELECT key, decision, rule, time FROM decisions WHERE key IN ({keys}) ORDER BY time"
 _FOUND = """
-    SELECT pages.url FROM (SELECT min(source) AS source FROM links WHERE target = {key}) JOIN pages ON pages.key = source LIMIT 1
+    SELECT target AS key, min(pages.url) AS url FROM (SELECT target, min(source) AS source FROM links WHERE target IN ({keys}) GROUP BY target)
+    JOIN pages ON pages.key = source GROUP BY target
 """
-_ROBOTS = "SELECT url, outcome, fetch_time FROM robots WHERE origin = ? ORDER BY fetch_time DESC LIMIT 1"
+_ROBOTS = """
+    SELECT origin, url, outcome, fetch_time FROM robots WHERE origin IN ({marks})
+    QUALIFY row_number() OVER (PARTITION BY origin ORDER BY fetch_time DESC) = 1
+"""
 
 
 @dataclass
 class Why:
-    """The answer. `refused` is the rule of the scope that keeps it out, `places` are where it waits, `decisions` what was decided
-    about it, where a crawl traces its URL; `verdict` is all of it in a sentence."""
+    """The answer. `refused` is the rule of the scope that keeps it out, `places` are where it waits, `decisions` what
+    was decided
+    about it, where a crawl traces its URL; `domain` is what counts for the budget of its domain; `verdict` is all of it in a sentence."""
 
     url: str
     normalised: str = ""
@@ -63,6 +71,7 @@ class Why:
     outcomes: list[dict[str, Any]] = field(default_factory=list)
     places: list[dict[str, Any]] = field(default_factory=list)
     decisions: list[dict[str, Any]] = field(default_factory=list)
+    domain: dict[str, int] = field(default_factory=dict)
     robots: dict[str, Any] = field(default_factory=dict)
     host: dict[str, Any] = field(default_factory=dict)
     unseen: list[str] = field(default_factory=list)
@@ -75,86 +84,140 @@ class Why:
 
 def why(path: Path, url: str) -> Why:
     """What is known of a URL, written in any way, in a job that runs, has ended or was killed."""
+    return whys(path, [url])[0]
+
+
+def whys(path: Path, urls: Sequence[str]) -> list[Why]:
+    """The same of several, for little more than of one: tables, the journal and what is counted are read once."""
     job, env = open_job(path), Env()
-    settings, found = job.settings, Why(url)
-    domains = Domains(settings.url.private_suffixes)
-    try:
-        found.normalised = normal = Normaliser(settings.url, domains)(url)
-    except UrlError as error:
-        found.verdict = f"it is no URL that can be fetched: {error.reason}"
-        return found
-    seeds = read_seeds(env, path)
-    rules = ScopeRules(settings.scope, domains, seeds)
-    host = split(normal).host
-    found.is_seed = normal in set(seeds)
-    found.refused = (rules.excludes(normal) if found.is_seed else rules.refuses(normal, host, 0)) or ""
-    keys = KeyMaker(settings.seed)
-    key, domain = keys.of(normal), keys.of(domains.pay_level(host))
-    ask(path, "write_tables")  # a crawl that runs still has rows in memory
-    _read_tables(job, key, found)
-    for folder in part_folders(path):
+    found = [Why(url) for url in urls]
+    asked = _normalised(job, env, found)
+    if asked:
+        ask(path, "write_tables")  # a crawl that runs still has rows in memory
+        _read_tables(job, asked)
+        _read_parts(job, env, asked)
+        _read_robots(job, asked)
+    told = {each.why.normalised: each.why for each in asked.values()}
+    for each in told.values():
+        each.verdict = _verdict(each)
+    return [replace(told[each.normalised], url=each.url) if each.normalised else each for each in found]
+
+
+class _Asked(NamedTuple):
+    """A URL that can be one of the crawl: its key, that of its domain, its host, and what is found out about it."""
+
+    key: int
+    domain: int
+    host: str
+    why: Why
+
+
+def _normalised(job: StoredJob, env: Env, found: Sequence[Why]) -> dict[int, _Asked]:
+    """What is asked for by key, and what scope says of it; the others get their verdict."""
+    settings = job.settings
+    domains, keys = Domains(settings.url.private_suffixes), KeyMaker(settings.seed)
+    seeds = read_seeds(env, job.path)
+    normalise, rules = Normaliser(settings.url, domains), ScopeRules(settings.scope, domains, seeds)
+    known, asked = set(seeds), dict[int, _Asked]()
+    for each in found:
         try:
-            _read_part(env, folder, key, domain, found)
+            each.normalised = normal = normalise(each.url)
+        except UrlError as error:
+            each.verdict = f"it is no URL that can be fetched: {error.reason}"
+            continue
+        if job.settings.scope.duplicate_hosts:  # maybe another's choice: a file that nobody reads here
+            each.unseen.append("whether its host is a replica by scope.duplicate_hosts")
+        host = split(normal).host
+        if settings.frontier == "site":
+            each.unseen.append(
+                f"what waits within its site: `barkspider sites {job.path} --like {host}` tells of that"
+            )
+        each.is_seed = normal in known
+        each.refused = (rules.excludes(normal) if each.is_seed else rules.refuses(normal, host, 0)) or ""
+        key = keys.of(normal)
+        asked[key] = _Asked(key, keys.of(domains.pay_level(host)), host, each)
+    return asked
+
+
+def _read_tables(job: StoredJob, asked: Mapping[int, _Asked]) -> None:
+    keys = ", ".join(map(str, asked))
+    for row in job.query(_OUTCOMES.format(keys=keys)).to_pylist():
+        asked[row.pop("key")].why.outcomes.append(row | {"time": str(row["time"])})
+    for row in job.query(_DECIDED.format(keys=keys)).to_pylist():
+        asked[row.pop("key")].why.decisions.append(row | {"time": str(row["time"])})
+    for row in job.query(_FOUND.format(keys=keys)).to_pylist():
+        asked[row["key"]].why.found_on = row["url"]
+
+
+def _read_parts(job: StoredJob, env: Env, asked: Mapping[int, _Asked]) -> None:
+    """What the last checkpoint of each part has, its journal since, and what it says itself if it runs."""
+    parts: dict[Path, Mapping[str, Any]] = {}
+    hosts = list(dict.fromkeys(each.host for each in asked.values()))
+    for folder in part_folders(job.path):
+        try:
+            parts[folder] = _read_part(env, folder, asked)
         except (StorageError, OSError) as error:  # replaced by the next checkpoint while we looked
-            found.unseen.append(f"{folder.name}: {error}")
-        told = _ask_host(folder, host)
-        if told.get("known"):
-            found.host = told
-    if settings.frontier == "site":
-        found.unseen.append(
-            f"what waits within its site: `barkspider sites {path} --like {host}` tells of that"
-        )
-    _read_robots(job, normal, settings.agent.name, found)
-    found.verdict = _verdict(found)
-    return found
+            _unseen(asked, f"{folder.name}: {error}")
+        told = _ask_hosts(folder, hosts)
+        for each in asked.values():
+            if told.get(each.host, {}).get("known"):
+                each.why.host = told[each.host]
+    try:
+        known = reputations(env, parts, job.settings.budget, {each.domain for each in asked.values()})
+        for each in asked.values():
+            each.why.domain = known[each.domain]
+    except (StorageError, OSError) as error:
+        _unseen(asked, f"the budget of its domain: {error}")
 
 
-def _read_tables(job: StoredJob, key: int, found: Why) -> None:
-    for row in job.query(_OUTCOMES.format(key=key)).to_pylist():
-        found.outcomes.append(row | {"time": str(row["time"])})
-    for row in job.query(_DECIDED.format(key=key)).to_pylist():
-        found.decisions.append(row | {"time": str(row["time"])})
-    for row in job.query(_FOUND.format(key=key)).to_pylist():
-        found.found_on = row["url"]
+def _unseen(asked: Mapping[int, _Asked], words: str) -> None:
+    for each in asked.values():
+        each.why.unseen.append(words)
 
 
-def _read_part(env: Env, folder: Path, key: int, domain: int, found: Why) -> None:
-    """What the last checkpoint of a part has of a URL, and the records of its journal since."""
+def _read_part(env: Env, folder: Path, asked: Mapping[int, _Asked]) -> Mapping[str, Any]:
+    """What the last checkpoint of a part has of URLs, and the records of its journal since; the states in that checkpoint."""
     states: Mapping[str, Any] = {}
     if MANIFEST in env.list(folder):
         _, states = read_manifest(env, folder)
-    with_slot = int(slotted(np.array([key], np.uint64), np.array([domain], np.uint64))[0])
-    if "seen" in states and "segments" in states["seen"]:
-        found.seen |= is_known(env, folder, "seen", states["seen"], with_slot)
     part = {} if folder.name[:5] != "part-" else {"part": folder.name}
-    for hit in find(env, folder, states, _KEY.pack(key)):
-        found.places.append({"queue": _name(hit, states), "ahead": hit.ahead, **part})
+    for key, each in asked.items():
+        with_slot = int(slotted(np.array([key], np.uint64), np.array([each.domain], np.uint64))[0])
+        if "seen" in states and "segments" in states["seen"]:
+            each.why.seen |= is_known(env, folder, "seen", states["seen"], with_slot)
+    for hit in find(env, folder, states, [_KEY.pack(key) for key in asked]):
+        (key,) = _KEY.unpack(hit.needle)
+        asked[key].why.places.append({"queue": _name(hit, states), "ahead": hit.ahead, **part})
+    keys = np.array(list(asked), np.uint64)
     if "frontier" in states:
         (snapshot,) = states["frontier"]["files"]
         rows = UrlBatch.decode(read_snapshot(env, folder / snapshot)[1]["rows"])
-        for place in np.flatnonzero(rows.key == np.uint64(key)).tolist():
-            found.places.append({"queue": "ready", "ahead": place, **part})
+        for place in np.flatnonzero(np.isin(rows.key, keys)).tolist():
+            asked[int(rows.key[place])].why.places.append({"queue": "ready", "ahead": place, **part})
     done = Progress.read(states.get("crawl")).sequence
     for file in journal_files(env, folder / JOURNAL):
         for number, record, _ in read_records(env, file):
             if number > done:
-                _read_record(Harvest.decode(record), key, found)
+                _read_record(Harvest.decode(record), asked, keys)
+    return states
 
 
-def _read_record(harvest: Harvest, key: int, found: Why) -> None:
-    """What came in since the checkpoint: an outcome of the URL takes it out of where it waited."""
+def _read_record(harvest: Harvest, asked: Mapping[int, _Asked], keys: Keys) -> None:
+    """What came in since the checkpoint: an outcome of a URL takes it out of where it waited."""
     for outcome in harvest.outcomes:
-        if isinstance(outcome, PageFetched) and outcome.asked.row.key == key and not outcome.stale:
-            again = {"queue": "Q_W", "ahead": 0} if outcome.temporary else None
-            found.places[:] = [] if again is None else [again]
+        if isinstance(outcome, PageFetched) and outcome.asked.row.key in asked and not outcome.stale:
+            found = asked[outcome.asked.row.key].why
+            found.places[:] = [{"queue": "Q_W", "ahead": 0}] if outcome.temporary else []
             name = outcome.failure or (
                 "redirect" if outcome.redirect else "unchanged" if outcome.status == 304 else "ok"
             )
             when = datetime.fromtimestamp(harvest.time, UTC).replace(tzinfo=None)
             if not any(_is_same(each, name, when) for each in found.outcomes):
                 found.outcomes.append({"outcome": name, "time": str(when)})
-    if not found.seen and not found.outcomes and bool((harvest.links.key == np.uint64(key)).any()):
-        found.places.append({"queue": "found since the last checkpoint", "ahead": 0})
+    for key in np.intersect1d(harvest.links.key, keys).tolist():
+        found = asked[key].why
+        if not found.seen and not found.outcomes and not found.places:
+            found.places.append({"queue": "found since the last checkpoint", "ahead": 0})
 
 
 def _is_same(outcome: Mapping[str, Any], name: str, when: datetime) -> bool:
@@ -175,32 +238,36 @@ def _name(hit: Hit, states: Mapping[str, Any]) -> str:
     return "Q_W" if hit.structure == "delays" or "Q_W" in name else name
 
 
-def _ask_host(folder: Path, host: str) -> dict[str, Any]:
+def _ask_hosts(folder: Path, hosts: Sequence[str]) -> dict[str, Any]:
     try:
-        return ask(folder, "host", host=host, timeout=3.0) or {}
+        return ask(folder, "hosts", hosts=list(hosts), timeout=3.0) or {}
     except BarkspiderError:
         return {}
 
 
-def _read_robots(job: StoredJob, url: str, agent: str, found: Why) -> None:
-    """What the robots.txt that was fetched last says of the URL."""
-    rows = job.query(_ROBOTS, [origin(url)]).to_pylist()
-    if not rows:
-        return
-    row = rows[0]
-    found.robots = {"url": row["url"], "answer": row["outcome"], "time": str(row["fetch_time"])}
-    if row["outcome"] != "ok":
-        return
-    try:
-        body = job.page(row["url"]).body
-    except BarkspiderError as error:
-        found.unseen.append(f"robots.txt: {error}")
-        return
-    target = split(url).target
-    found.robots["allows"] = RobotsRules.parse(body, agent, origin(url)).allows(target)
-    line = deciding_line(body, agent, origin(url), target)
-    if line is not None:
-        found.robots["rule"] = f"{line.words[:_MOST_WORDS]} (line {line.number})"
+def _read_robots(job: StoredJob, asked: Mapping[int, _Asked]) -> None:
+    """What the robots.txt that was fetched last says of each URL."""
+    origins = list(dict.fromkeys(origin(each.why.normalised) for each in asked.values()))
+    rows = job.query(_ROBOTS.format(marks=", ".join("?" * len(origins))), origins).to_pylist()
+    by_origin, agent = {row["origin"]: row for row in rows}, job.settings.agent.name
+    for each in asked.values():
+        url = each.why.normalised
+        row = by_origin.get(origin(url))
+        if row is None:
+            continue
+        each.why.robots = {"url": row["url"], "answer": row["outcome"], "time": str(row["fetch_time"])}
+        if row["outcome"] != "ok":
+            continue
+        try:
+            body = job.page(row["url"]).body
+        except BarkspiderError as error:
+            each.why.unseen.append(f"robots.txt: {error}")
+            continue
+        target = split(url).target
+        each.why.robots["allows"] = RobotsRules.parse(body, agent, origin(url)).allows(target)
+        line = deciding_line(body, agent, origin(url), target)
+        if line is not None:
+            each.why.robots["rule"] = f"{line.words[:_MOST_WORDS]} (line {line.number})"
 
 
 def _verdict(found: Why) -> str:
@@ -212,7 +279,7 @@ def _verdict(found: Why) -> str:
             else ""
         )
         waits = f", and waits in {found.places[0]['queue']} to be fetched again" if found.places else ""
-        return f"it was asked for and ended as {last['outcome']} at {last['time']}{archived}{waits}"
+        return f"it was asked for and ended as {last['outcome']} at {last['time'][:19]}{archived}{waits}"
     if found.places:
         place = found.places[0]
         behind = f" behind {place['ahead']:,} others" if place["ahead"] else ""
@@ -221,7 +288,7 @@ def _verdict(found: Why) -> str:
         return f"it is out of scope: {found.refused}"
     refusals = [each for each in found.decisions if each["decision"] == "refused"]
     if refusals:
-        return f"it was refused by {refusals[-1]['rule']} at {refusals[-1]['time']}{_line(found)}"
+        return f"it was refused by {refusals[-1]['rule']} at {refusals[-1]['time'][:19]}{_line(found)}"
     if not found.seen and not found.found_on:
         return "no page that was fetched links to it" + (
             "" if not found.is_seed else ", though it is a seed: the crawl has not begun with it"

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
 
-from barkspider.fetch.exchange import NO_FILES, Exchange, Timing
+from barkspider.fetch.exchange import NO_FILES, HttpExchange, Timing
 from barkspider.fetch.message import Message
 from barkspider.fetch.poll import ENDED, READABLE
 from barkspider.fetch.proxy import ProxyError
@@ -76,7 +76,7 @@ class Connection:
         self._socket: socket.socket | None = None
         self._number = -1  # of the socket, for the poller
         self._tls: TlsSession | None = None
-        self._done: Callable[[Exchange], None] | None = None
+        self._done: Callable[[HttpExchange], None] | None = None
         # A plain function, not a method bound to us: that would be a cycle for the collector to find.
         self._step: Callable[[Connection, int], None] = Connection._on_connected
         self._watched = _NEVER  # when the wheel will look at us
@@ -113,7 +113,7 @@ class Connection:
         self.close()
         return False
 
-    def exchange(self, request: bytes, any_type: bool, done: Callable[[Exchange], None]) -> None:
+    def exchange(self, request: bytes, any_type: bool, done: Callable[[HttpExchange], None]) -> None:
         """Send a request, connecting first if need be; `done` is called once, maybe at once, and opens no socket."""
         settings = self._shared.settings
         self._done, self._message = done, Message(settings, any_type)

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from barkspider.core.settings import Cookies
-from barkspider.url import Domains, Parts
+from barkspider.url import Domains, UrlParts
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DELIMITERS = re.compile(r"[\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
@@ -49,7 +49,7 @@ class Cookie(NamedTuple):
         """Whether both are one cookie."""
         return (self.name, self.domain, self.path) == (other.name, other.domain, other.path)
 
-    def is_for(self, parts: Parts, path: str, now: float) -> bool:
+    def is_for(self, parts: UrlParts, path: str, now: float) -> bool:
         """Whether it is sent to a URL with this path."""
         if self.expires <= now or (self.secure and parts.scheme != "https"):
             return False
@@ -83,7 +83,7 @@ class CookieJar:
         self._given: set[str] = set()  # sites for which the user has cookies
         self._size = 0  # bytes of all sites
 
-    def header(self, parts: Parts, now: float) -> str:
+    def header(self, parts: UrlParts, now: float) -> str:
         """What the Cookie header for a URL says; "" means to send none."""
         if not self._sites:
             return ""
@@ -97,7 +97,7 @@ class CookieJar:
         fitting.sort(key=lambda cookie: -len(cookie.path))  # sorting keeps the older one first
         return "; ".join(f"{cookie.name}={cookie.value}" for cookie in fitting)
 
-    def take(self, parts: Parts, values: Sequence[bytes | str], now: float) -> tuple[str, ...]:
+    def take(self, parts: UrlParts, values: Sequence[bytes | str], now: float) -> tuple[str, ...]:
         """Take the cookies that a response for a URL sets; what is malformed or not its to set is ignored.
 
         Returns the values that counted: who takes these again later has the same cookies.
@@ -187,7 +187,7 @@ class CookieJar:
             assert len({(cookie.name, cookie.domain, cookie.path) for cookie in cookies}) == len(cookies)
             assert all(self._domains.pay_level(cookie.domain) == site for cookie in cookies)
 
-    def _read(self, text: str, parts: Parts, site: str, now: float) -> Cookie | None:
+    def _read(self, text: str, parts: UrlParts, site: str, now: float) -> Cookie | None:
         if not (text.isascii() and text.isprintable()):
             return None
         pair, _, rest = text.partition(";")

@@ -13,7 +13,7 @@ from typing import Protocol
 _TICK = 0.1  # seconds: how late a deadline may be noticed
 
 
-class Watched(Protocol):
+class Timed(Protocol):
     """What has a deadline; `check` is called once it may be over."""
 
     def check(self, now: float) -> float | None:
@@ -26,11 +26,11 @@ class Deadlines:
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._slots: defaultdict[int, dict[Watched, None]] = defaultdict(dict)
+        self._slots: defaultdict[int, dict[Timed, None]] = defaultdict(dict)
         self._timer: asyncio.TimerHandle | None = None
         self._reached = 0
 
-    def watch(self, watched: Watched, deadline: float) -> None:
+    def watch(self, watched: Timed, deadline: float) -> None:
         """Have `check` called at this time of the loop, or a moment later."""
         self._slots[max(int(deadline / _TICK) + 1, self._reached + 1)][watched] = None
         if self._timer is None:
@@ -38,7 +38,7 @@ class Deadlines:
             self._reached = int(now / _TICK)
             self._timer = self._loop.call_at((self._reached + 1) * _TICK, self._turn)
 
-    def forget(self, watched: Watched, deadline: float) -> None:
+    def forget(self, watched: Timed, deadline: float) -> None:
         """Hold on no longer to what was to be checked at this time: a slot may be half a minute away, and what a crawl
         has done with by then takes megabytes."""
         slot = self._slots.get(int(deadline / _TICK) + 1)

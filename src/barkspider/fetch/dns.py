@@ -2,9 +2,9 @@
 
     host ─► address literal? ─► remembered? ─► being asked? ─► c-ares: A, AAAA ─► address rules ─► remembered
 
-What comes out has passed the address rules; a name with public and private addresses keeps the public
-ones only, as far as they are among the first 32 of an answer: one that hides a public address behind so many private
-ones wants something other than to be visited. Names go out as plain queries, for which c-ares reads neither /etc/hosts nor search domains:
+What comes out has passed the address rules; a name with public and private addresses keeps the public ones only, as far
+as they are among the first 32 of an answer: one that hides a public address behind so many private ones wants something
+other than to be visited. Names go out as plain queries, for which c-ares reads neither /etc/hosts nor search domains:
 `foo` is asked as `foo.` and nothing else.
 """
 

@@ -40,7 +40,7 @@ _NO_TIME = Timing()
 
 
 @dataclass(slots=True)
-class Exchange:
+class HttpExchange:
     """What went over the wire. `failure` is "" when a response with headers arrived, else one of
 
     refused_address, no_contact                            never contacted
@@ -76,7 +76,7 @@ class Exchange:
     def outcome(self) -> str:
         """The one name for how it ended: ok, redirect, not_modified, http_404 …, cut_length …, or a failure.
 
-        >>> Exchange(status=200).outcome, Exchange(status=302).outcome, Exchange(status=200, cut="rate").outcome
+        >>> HttpExchange(status=200).outcome, HttpExchange(status=302).outcome, HttpExchange(status=200, cut="rate").outcome
         ('ok', 'redirect', 'cut_rate')
         """
         if self.failure:

@@ -21,13 +21,13 @@ from barkspider.fetch.cookies import CookieJar
 from barkspider.fetch.cookies_file import read_cookies
 from barkspider.fetch.decoding import decode
 from barkspider.fetch.dns import Resolution, Resolver
-from barkspider.fetch.exchange import NO_FILES, REDIRECTS, STALE, Exchange
+from barkspider.fetch.exchange import NO_FILES, REDIRECTS, STALE, HttpExchange
 from barkspider.fetch.headers import Validators, common_headers, own_headers, request_bytes
 from barkspider.fetch.intake import Intake, local_hour
 from barkspider.fetch.poll import Poller
 from barkspider.fetch.proxy import Proxy
 from barkspider.fetch.target import Shared, Target
-from barkspider.url import Domains, Parts, origin, split
+from barkspider.url import Domains, UrlParts, origin, split
 
 _ANYWHERE = Network(allow=("0.0.0.0/0", "::/0"))
 _MEMORY_SHARE = 8  # messages that nobody has read yet may take so small a part of `memory`
@@ -50,7 +50,7 @@ class Response:
     url: str
     address: str
     request: bytes
-    exchange: Exchange
+    exchange: HttpExchange
     limits: Fetch
     most: int | None = None
     cookies: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ class Fetching:
     )
 
     def __init__(
-        self, url: str, parts: Parts, address: str, request: bytes, any_type: bool, most: int | None
+        self, url: str, parts: UrlParts, address: str, request: bytes, any_type: bool, most: int | None
     ) -> None:
         self.url, self.parts, self.address, self.request = url, parts, address, request
         self.any_type, self.most = any_type, most
@@ -202,7 +202,7 @@ class Fetcher:
         self._under_way.add(fetching)
         refusal = self.rules.refusal(address)  # again: nothing connects to what was not checked here
         if refusal:
-            self._end(fetching, Exchange(failure=refusal))
+            self._end(fetching, HttpExchange(failure=refusal))
         elif self._take_idle(fetching):
             self._send(fetching)
         elif self._proxy is not None:
@@ -292,7 +292,7 @@ class Fetcher:
     def _connect(self, fetching: Fetching, proxy: Resolution | None = None) -> None:
         if proxy is not None and not proxy.addresses:
             detail = "the name of the proxy has no address"
-            return self._end(fetching, Exchange(failure="proxy_error", detail=detail))
+            return self._end(fetching, HttpExchange(failure="proxy_error", detail=detail))
         parts, address = fetching.parts, fetching.address
         tls = self._tls() if parts.scheme == "https" else None
         way = (self._proxy, proxy.addresses[0]) if self._proxy is not None and proxy is not None else None
@@ -305,7 +305,7 @@ class Fetcher:
             assert fetching.connection is not None
             fetching.connection.exchange(fetching.request, fetching.any_type, partial(self._ended, fetching))
 
-    def _ended(self, fetching: Fetching, exchange: Exchange) -> None:
+    def _ended(self, fetching: Fetching, exchange: HttpExchange) -> None:
         connection = fetching.connection
         assert connection is not None
         if exchange.failure == NO_FILES:
@@ -327,7 +327,7 @@ class Fetcher:
                 connection.close()
         self._end(fetching, exchange)
 
-    def _end(self, fetching: Fetching, exchange: Exchange) -> None:
+    def _end(self, fetching: Fetching, exchange: HttpExchange) -> None:
         self._under_way.discard(fetching)
         done, fetching.done = fetching.done, None
         if done is not None:

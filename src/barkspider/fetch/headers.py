@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from barkspider.core.credentials import parse_header, parse_login
 from barkspider.core.settings import Agent, Fetch, Settings
-from barkspider.fetch.exchange import Exchange
+from barkspider.fetch.exchange import HttpExchange
 
 
 class Validators(NamedTuple):
@@ -75,14 +75,14 @@ def request_bytes(
     return f"GET {target} HTTP/1.1\r\nHost: {authority}\r\n{headers}\r\n\r\n".encode("latin-1")
 
 
-def retry_after(exchange: Exchange, wall: float) -> float | None:
+def retry_after(exchange: HttpExchange, wall: float) -> float | None:
     """Seconds until a server wants to see us again, from either form of Retry-After; None without one.
 
     Negative and absurd values come as they are: whoever waits keeps the wait within its own bounds.
 
-    >>> retry_after(Exchange(headers=[(b"Retry-After", b"120")]), 0.0)
+    >>> retry_after(HttpExchange(headers=[(b"Retry-After", b"120")]), 0.0)
     120.0
-    >>> retry_after(Exchange(headers=[(b"retry-after", b"Thu, 01 Jan 1970 00:02:00 GMT")]), 60.0)
+    >>> retry_after(HttpExchange(headers=[(b"retry-after", b"Thu, 01 Jan 1970 00:02:00 GMT")]), 60.0)
     60.0
     """
     text = exchange.header(b"retry-after")

@@ -17,13 +17,13 @@ from typing import Any
 import httptools
 
 from barkspider.core.settings import Fetch
-from barkspider.fetch.exchange import Exchange
+from barkspider.fetch.exchange import HttpExchange
 from barkspider.fetch.repair import LooseChunks, repaired_head
 
 _HEAD_END = re.compile(rb"\n\r?\n")  # as browsers find it; the parser insists on CRs
 _HTTP = b"HTTP/"
 _UNWANTED, _TOO_MANY = "unwanted type", "too many headers"
-_NOTHING = Exchange()
+_NOTHING = HttpExchange()
 # What Python takes beside the bytes as they came: for a piece of them, and for a header.
 _PIECE_COST, _HEADER_COST = 50, 200
 
@@ -66,7 +66,7 @@ class Message:
     def __init__(self, limits: Fetch, any_type: bool = True) -> None:
         self._limits, self._any_type = limits, any_type or not limits.types
         self._parser: Any = httptools.HttpResponseParser(self)
-        self._result = Exchange()
+        self._result = HttpExchange()
         self._head = b""
         self._payload: list[bytes] = []  # what follows the head, as it came
         self._body = bytearray()  # the same without chunk lines; only if it came in chunks
@@ -211,7 +211,7 @@ class Message:
         else:
             self._result.failure, self._result.detail = failure, detail
 
-    def exchange(self) -> Exchange:
+    def exchange(self) -> HttpExchange:
         """What it came to. The message gives its bytes away: this is its last call."""
         result = self._result
         result.head, result.payload = self._head.lstrip(b"\r\n"), b"".join(self._payload)
@@ -297,7 +297,7 @@ class Message:
         self._head = b""
 
 
-def read_whole(raw: bytes) -> Exchange:
+def read_whole(raw: bytes) -> HttpExchange:
     """A response that is at hand, as the archive has it: read as it was when it came, whatever its size.
 
     >>> read_whole(b"HTTP/1.1 200 OK\\nX: y\\n\\nhi").body

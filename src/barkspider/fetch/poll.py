@@ -20,7 +20,7 @@ ENDED = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 _MOST = 256  # sockets served before the loop gets its turn
 
 
-class Watched(Protocol):
+class SocketOwner(Protocol):
     """What owns a socket."""
 
     def ready(self, events: int) -> None:
@@ -42,7 +42,7 @@ class Poller:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._epoll = select.epoll()
-        self._watched: dict[int, Watched] = {}
+        self._watched: dict[int, SocketOwner] = {}
         self.most = sys.maxsize
         loop.add_reader(self._epoll.fileno(), self._turn)
 
@@ -54,11 +54,11 @@ class Poller:
         """Whether others need the descriptors that further sockets would take."""
         return len(self._watched) >= self.most
 
-    def owners(self) -> list[Watched]:
+    def owners(self) -> list[SocketOwner]:
         """Who has a socket, the oldest first."""
         return list(self._watched.values())
 
-    def watch(self, number: int, owner: Watched) -> None:
+    def watch(self, number: int, owner: SocketOwner) -> None:
         """Have `ready` called at every change of a socket, until it is forgotten."""
         self._watched[number] = owner
         self._epoll.register(number, _EDGES)

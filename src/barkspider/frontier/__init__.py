@@ -9,20 +9,21 @@ The engine calls `step(now, outcomes)` and gets instructions and the time of its
 
 `driver` applies outcomes, follows redirects and keeps to limits. It owns a `source`, which is where new links go and
 where URLs come from: `irlbot` has them in `stages` on disk, by their domains' reputation (`budget`) or by the links to them
-(`backlinks`), until the rules of their sites are known (`robots`); `sydney` takes a few of each page into RAM (`sampling`) and leaves the others on
-disk; `sydney_on_disk` has the set of seen URLs there too, and lets pages wait until it has told (`inquiries`). All hand
-them on through the `gate`, which knows the `shares` of sites and domains, what an earlier run has done already, which
-redirects led to a URL (`trails`), what links that were found later say of it (`later`), and Q_W.
+(`backlinks`), until the rules of their sites are known (`robots`); `sydney` takes a few of each page into RAM (`sampling`) and
+leaves the others on disk; `sydney_on_disk` has the set of seen URLs there too, and lets pages wait until it has told
+(`inquiries`). All hand them on through the `gate`, which knows the `shares` of sites and domains, what an earlier run has done
+already, which redirects led to a URL (`trails`), what links that were found later say of it (`later`), which hosts
+are copies of others (`mirrors`), and Q_W.
 `site_by_site` has a `local` frontier in RAM for each site that it has checked out of a database, which knows of all others.
 `ready` has a queue a host: there `politeness` says who may be contacted when, and `robots` what they forbid.
 `decisions` counts, by rule, what is refused, fails, is put off, held back or dropped, and traces a sample of it.
+`memory` writes what is in RAM to disk at each checkpoint, and reads it back. `looking` tells people what is in RAM of a host.
 
-`looking` tells people what is in RAM of a host. `memory` writes what is in RAM to disk at each checkpoint, and reads it back.
-Where several processes divide a crawl, `ownership` says whose a link is, or `assigning`, which has hosts looked up for it, `modes` what becomes of one that another process owns;
-`exchange` collects what is for others in an `outbox` each and takes what they send, and `strays` has what is to be fetched when
-own URLs run out; `census` samples what each has fetched, for the overlap and coverage of all, and `standing` is what one that
-ranks the domains of all is told, and tells. When a stopped crawl is divided anew, `dividing` hands on what its frontiers hold,
-in `lots`.
+Several processes: `ownership` says whose a link is, or `assigning`, which has hosts looked up for it; `modes` says what
+becomes of one that another process owns; `sorting` does that, and collects what is for others in an `outbox` each. `exchange`
+makes files of that (`batches`) and takes what others send, and `strays` has what is to be fetched when own URLs run out.
+`census` samples what each has fetched, for the overlap and coverage of all; `standing` is what one that ranks the domains of
+all is told, and tells. When a stopped crawl is divided anew, `dividing` hands on what its frontiers hold, in `lots`.
 Simulations share `budget`, `sampling` and `modes`.
 """
 
@@ -32,11 +33,12 @@ from barkspider.core.settings import Settings
 from barkspider.frontier.assigning import Assigning
 from barkspider.frontier.census import Census
 from barkspider.frontier.driver import Driver
-from barkspider.frontier.exchange import NAME, Exchange
+from barkspider.frontier.exchange import Exchange
 from barkspider.frontier.gate import Gate, States
 from barkspider.frontier.irlbot import Irlbot
 from barkspider.frontier.memory import Memory
 from barkspider.frontier.site_by_site import SiteBySite
+from barkspider.frontier.sorting import Sorting
 from barkspider.frontier.source import Source
 from barkspider.frontier.stages import Stages
 from barkspider.frontier.strays import Strays
@@ -92,7 +94,8 @@ def open_frontier(
         assigning = None
         if settings.parallel.partition == "address":
             assigning = Assigning(settings, env, folder, state(Assigning.name))
-        exchange = Exchange(settings, env, folder, gate.trails, state(NAME), census, strays, assigning)
+        sorting = Sorting(settings, env, folder, gate.trails, census, strays, assigning)
+        exchange = Exchange(settings, env, folder, sorting, state(Exchange.name))
     driver = Driver(settings, gate, source, Memory(env, folder, Driver.name, kept), exchange)
     if resumed is not None:
         gate.resume(resumed)

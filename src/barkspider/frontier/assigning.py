@@ -3,11 +3,11 @@
     URLs of a host ─► the owner of its name ─ is it assigned? ─ yes ─► sent to the process that owns its address
                                                 └ no ─► A, a queue on disk ─ ResolveHost ─► HostResolved, a record ─┘
 
-A host is assigned once, by the process that owns the slot of its name, when the first URL of it comes up there. What the
-look-up gave is a record of the journal, so the same is found after a crash, whatever DNS says by then; a host without an address
-stays with the owner of its name. Others send URLs of a host to that one until they have heard of its assignment, which goes with
-every batch that has URLs of it (`outbox`). As nobody but its process takes URLs of a host, and no assignment changes, it does not
-matter for how long they go the long way.
+A host is assigned once, by the process that owns the slot of its name, when the first URL of it comes up there. What
+the look-up gave is a record of the journal, so the same is found after a crash, whatever DNS says by then; a host
+without an address stays with the owner of its name. Others send URLs of a host to that one until they have heard of its
+assignment, which goes with every batch that has URLs of it (`outbox`). As nobody but its process takes URLs of a host,
+and no assignment changes, it does not matter for how long they go the long way.
 
 What waits is looked through when as many hosts were assigned since as still wait: so a URL is passed over a few times at most.
 """

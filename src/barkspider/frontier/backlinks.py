@@ -76,9 +76,8 @@ class Backlinks:
             background=background,
             state=state,
         )
-        self._waiting: dict[
-            int, tuple[int, int, UrlRow]
-        ] = {}  # by key: count, the order in which they came, row
+        # By key: count, the order in which they came, row.
+        self._waiting: dict[int, tuple[int, int, UrlRow]] = {}
         self._coming: dict[int, int] = {}
         self._heap: list[tuple[int, int, int]] = []  # count, negative, order, key
         self._order = count()

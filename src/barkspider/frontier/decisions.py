@@ -5,6 +5,7 @@
     put off     comes back from Q_W at a time                          counted in `decided`
     held back   waits on disk: beyond its budget, left in S, ...       counted in `decided`
     dropped     a link that nobody remembers: a queue was full, ...    counted in `dropped`, and in `decided`
+    stopped     a host is left alone from now on: a mirror             counted in `decided`, and always told
 
 Whoever makes such a decision says so here, with the rule that made it. Whether a URL is traced depends on its key alone:
 so all decisions about it are traced or none, in every run of a job. What is traced goes to the table `decisions`.
@@ -23,8 +24,9 @@ from barkspider.core.records import UrlRow
 from barkspider.core.settings import Trace
 
 REFUSED, FAILED, PUT_OFF, HELD_BACK, DROPPED = "refused", "failed", "put_off", "held_back", "dropped"
+STOPPED = "stopped"
 
-# Rules; those of robots.txt are in `robots.rules`, those of shares in `shares`, failures are named by who fetches.
+# Rules; those of robots.txt are in `robots.rules`, those of shares in `shares`, of mirrors in `mirrors`, failures are named by who fetches.
 BLOCKED = "blocked"  # of a domain that was excluded after it was found
 RETRY, FAR_TURN = "retry", "far_turn"  # a failure that may pass; a host or server that is busy for long
 ROBOTS_UNKNOWN = "robots_unknown"  # its robots.txt is not in RAM, and perhaps has to be asked for
@@ -108,6 +110,11 @@ class Decisions:
             self._count(DROPPED, rule, count)
             if self._below:
                 self._trace_all(batch if which is None else batch.where(which), DROPPED, rule)
+
+    def stop(self, key: int, url: str, rule: str, of: str) -> None:
+        """A host, by the key and the URL of its home page, is left alone, for the sake of another."""
+        self._count(STOPPED, rule, 1)
+        self._traced.append(Decision(self.now, STOPPED, f"{rule} of {of}", key, url.encode(), None))
 
     def traced(self) -> list[Decision]:
         """Take what was traced since the last call."""

@@ -24,9 +24,9 @@ from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError
 from barkspider.core.events import Counters, Trail
 from barkspider.core.settings import Settings
+from barkspider.frontier.batches import read_batch
 from barkspider.frontier.census import Census
 from barkspider.frontier.driver import Driver
-from barkspider.frontier.exchange import read_batch
 from barkspider.frontier.gate import Form, Gate, form
 from barkspider.frontier.lots import LEFT, WAITING, Lot
 from barkspider.frontier.outbox import Cookies
@@ -71,8 +71,8 @@ class Dividing:
         _add(self._totals, gate.counters)
         if old.exchange is not None:
             self._sent.update(old.exchange.totals())
-            self._take_census(old.exchange.census)
-            self._carry(old.exchange.carried)
+            self._take_census(old.exchange.sorting.census)
+            self._carry(old.exchange.sorting.carried)
         done, trails = Counter(gate.done), dict(Trails.pairs(gate.trails.save()))
         forms = np.array(sorted({key for key, _, _ in done}), np.uint64)
         tracked = np.array(sorted(trails), np.uint64)
@@ -96,6 +96,9 @@ class Dividing:
         for name, counts in self._came_up.items():
             for key, count in gate.shares.counters()[name].items():
                 counts[key] = max(counts[key], count) if self._is_for_all(name) else counts[key] + count
+        for new, _ in self._heirs:
+            if gate.mirrors is not None and new.mirrors is not None:
+                new.mirrors.adopt(gate.mirrors)
         for host in gate.ready.hosts():
             if host.next_time > gate.now or host.trouble or host.duplicates:
                 self._take_host(host)
@@ -131,21 +134,23 @@ class Dividing:
 
     def deliver(self, env: Env, path: Path) -> list[str]:
         """Hand on a batch that one old part sent to another and that was not taken in; what it adds to the scope."""
-        scope, links, edges, trails, cookies = read_batch(env, path)
-        self._carry(cookies)
+        batch = read_batch(env, path)
+        links, edges = batch.links, batch.edges
+        self._carry(batch.cookies)
         owners, targets = self._owners(getattr(links, self._slot_of)), self._owners(edges[1])
-        tracked = np.array(sorted(trails), np.uint64)
+        tracked = np.array(sorted(batch.trails), np.uint64)
         for part, (gate, source) in enumerate(self._heirs):
-            own, linked = links.where(owners == part), targets == part
-            _follow(gate, own, tracked, trails)
+            mine, linked = owners == part, targets == part
+            own, counts = links.where(mine), batch.counts[mine]
+            _follow(gate, own, tracked, batch.trails)
             if len(own) or linked.any():
                 pairs = edges[0][linked], edges[1][linked]
-                source.take([Found(None, own, edges=pairs)], gate.now)
+                source.take([Found(None, own, edges=pairs, counts=counts)], gate.now)
                 gate.write_off()
             exchange = self._frontiers[part].exchange
             if exchange is not None:
                 exchange.received += len(own)
-        return scope
+        return batch.scope
 
     def _owners(self, keys: KeyColumn) -> Any:
         return by_hash(keys, len(self._heirs))
@@ -188,13 +193,14 @@ class Dividing:
         """Those of redirects whose targets are on their way: nobody can tell the host of a URL's key, so all get them."""
         for heir in self._frontiers:
             if heir.exchange is not None:
-                heir.exchange.carry(cookies)
+                heir.exchange.sorting.carry(cookies)
 
     def _take_census(self, census: Census | None) -> None:
         """What was fetched is in the sample of one of the new ones, whichever: in two it would count as fetched twice."""
         for part, heir in enumerate(self._frontiers):
-            if census is not None and heir.exchange is not None and heir.exchange.census is not None:
-                heir.exchange.census.take(census.samples(), partial(self._own, part))
+            own = None if heir.exchange is None else heir.exchange.sorting.census
+            if census is not None and own is not None:
+                own.take(census.samples(), partial(self._own, part))
 
     def _take_host(self, host: Host) -> None:
         """A host in trouble goes to its owner; where that is not known, or there are several, to all: then nobody is too

@@ -39,20 +39,22 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.budget.budgets import Distribution
 from barkspider.frontier.decisions import RECOVERING
 from barkspider.frontier.exchange import Exchange
 from barkspider.frontier.gate import Gate
 from barkspider.frontier.looking import about_host
 from barkspider.frontier.memory import Memory
+from barkspider.frontier.mirrors import MIRROR, Mirrors, Stopped
 from barkspider.frontier.site_by_site import SiteBySite
 from barkspider.frontier.source import Found, Source
+from barkspider.model.budgets import Distribution
 from barkspider.storage.keyset import RecentKeys
 
 # Pages whose content is remembered, to find others of their site with the same: 10 to 50 MB. A site that shows the same
 # page again and again does so within its next few thousand pages, and after a restart soon enough.
 _CONTENTS = 1_000_000
 _ASTRAY = 1_000  # URLs of others taken at once when our own run out, at most
+_OF_HOSTS = b"\xff\xff\xff\xff"  # begins news that are not of domains alone: no number of these
 _LATE = 5.0  # seconds after which a page under way no longer counts as coming
 
 
@@ -74,12 +76,15 @@ class Driver:
         self._gate, self._source, self._memory = gate, source, memory
         self._most_pages: float = settings.limits.pages or math.inf
         self.counters, self.exchange = gate.counters, exchange
-        self._ready = gate.ready
+        self._ready, self._mirrors = gate.ready, gate.mirrors
+        self._stopped: list[Stopped] = []  # mirrors of which nobody has been told
         self._contents = RecentKeys(_CONTENTS)  # what sites have shown, if duplicates are limited
         self._given: dict[int, float] = {}  # pages being fetched and since when, if pages are limited
         self._held = self._paused = False
-        self._strays = None if exchange is None else exchange.strays
-        self._assigning = None if exchange is None else exchange.assigning
+        self._sorting = None if exchange is None else exchange.sorting
+        self._census = None if self._sorting is None else self._sorting.census
+        self._strays = None if self._sorting is None else self._sorting.strays
+        self._assigning = None if self._sorting is None else self._sorting.assigning
         self._astray, self._discovered = (
             1,
             -1,
@@ -117,7 +122,7 @@ class Driver:
             )  # first: a server without a pause may be asked again at once
             if not self._held:
                 due = self.exchange.due(self.counters.pages, self.is_idle(), now)
-                instructions += (replace(seal, news=self._source.news(seal.to)) for seal in due)
+                instructions += (replace(seal, news=self._news(seal.to)) for seal in due)
                 if self._assigning is not None and not self._paused:
                     instructions += self._assigning.lookups()
                 wake = min(wake, self.exchange.next_time())
@@ -225,8 +230,10 @@ class Driver:
         return self._source.traffic()
 
     def notices(self) -> list[tuple[str, dict[str, Any]]]:
-        """Those of its source."""
-        return self._source.notices()
+        """Those of its source, and mirrors."""
+        stopped, self._stopped = self._stopped, []
+        mirrors = [(MIRROR, {"replica": found.replica, "original": found.original}) for found in stopped]
+        return [*self._source.notices(), *mirrors]
 
     def traced(self) -> list[Decision]:
         """Those of its gate."""
@@ -264,9 +271,7 @@ class Driver:
 
     def structures(self) -> Sequence[Structure]:
         """Its own, that of Q_W, and those of its source."""
-        others: tuple[Structure | None, ...] = (self._strays,)
-        if self.exchange is not None:
-            others = (self.exchange, self.exchange.census, self._strays, self._assigning)
+        others = (self.exchange, self._census, self._strays, self._assigning)
         there = (each for each in others if each is not None)
         return [self, self._gate.delays, *self._source.structures, *there]
 
@@ -274,10 +279,11 @@ class Driver:
         """See `core.events.Structure`: all that is in RAM."""
         self._gate.write_off()
         saved, granted = self._source.save(), self.granted
+        mirrors = {} if self._mirrors is None else self._mirrors.save()
 
         def whole() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
             head, arrays = saved()
-            return {**head, "granted": granted}, arrays
+            return {**head, "granted": granted}, {**arrays, **mirrors}
 
         return self._memory.prepare(self._gate, whole)
 
@@ -290,6 +296,8 @@ class Driver:
         remembered = self._memory.read()
         remembered.restore(self._gate)
         self._source.load(remembered.head, remembered.arrays)
+        if self._mirrors is not None:
+            self._mirrors.load(remembered.arrays, self._gate.now)
         if self.exchange is not None:
             granted = remembered.head["granted"]
             self._most_pages = math.inf if granted is None else int(granted)
@@ -318,8 +326,8 @@ class Driver:
     # ── outcomes ───────────────────────────────────────────────────────────────────────────────
 
     def _hand_over(self, found: list[Found]) -> None:
-        if found and self.exchange is not None:
-            found = self.exchange.split(found, self._gate.now)
+        if found and self._sorting is not None:
+            found = self._sorting.split(found, self._gate.now)
             if self._assigning is not None:
                 found = [self._put_again(each) for each in found]
         if found and self._gate.later is not None:
@@ -356,17 +364,34 @@ class Driver:
             self._source.learn_ranks(Distribution(outcome.degrees, outcome.counts))
             return []
         assert self.exchange is not None
+        assert self._sorting is not None
         if isinstance(outcome, Received):
             found = self.exchange.receive(outcome)
             for each in found:
-                self._source.hear(outcome.sender, each.news)
+                self._hear(outcome.sender, each.news, now)
             return found
         if isinstance(outcome, HostResolved):
-            return self.exchange.assign(outcome)
+            return self._sorting.assign(outcome)
         if isinstance(outcome, Scored):
-            return self.exchange.spread(outcome.asked, now)
+            return self._sorting.spread(outcome.asked, now)
         self.exchange.seal(outcome, self.counters.pages)
         return []
+
+    def _news(self, to: int) -> bytes:
+        """What another process is to hear with its next batch: of domains, and of what hosts have shown."""
+        news = self._source.news(to)
+        more = b"" if self._mirrors is None else self._mirrors.news(to)
+        return _OF_HOSTS + len(news).to_bytes(4, "little") + news + more if more else news
+
+    def _hear(self, sender: int, news: bytes, now: float) -> None:
+        if news.startswith(_OF_HOSTS):
+            start = len(_OF_HOSTS) + 4
+            end = start + int.from_bytes(news[start - 4 : start], "little")
+            if self._mirrors is not None:
+                self._mirrors.hear(news[end:], now)
+                self._tell_of_mirrors(self._mirrors)
+            news = news[start:end]
+        self._source.hear(sender, news)
 
     @staticmethod
     def _named(outcome: RobotsFetched) -> list[Found]:
@@ -380,8 +405,8 @@ class Driver:
 
     def _seeds(self, batch: UrlBatch) -> list[Found]:
         """URLs that the user gave, to every process; those to be fetched again pass by what was seen."""
-        if self.exchange is not None:
-            batch = self.exchange.own(batch)
+        if self._sorting is not None:
+            batch = self._sorting.own(batch)
         found = Found(None, batch)
         return [found if self._assigning is not None else self._put_again(found)]
 
@@ -404,15 +429,29 @@ class Driver:
         if outcome.stale:
             self._ready.put_back(outcome, row, outcome.asked.trail, now)
             return []
+        if self._mirrors is not None:
+            self._look_for_mirrors(outcome, now)
         if outcome.redirect is not None:
             return [self._redirected(outcome, outcome.redirect, now, again)]
         self._end(outcome, now, again)
         if outcome.failure or (outcome.status >= 300 and outcome.status != 304):
             return []  # it failed, or redirects out of scope or nowhere
-        if self.exchange is not None and self.exchange.census is not None and not row.flags & Flag.AGAIN:
-            self.exchange.census.fetched.add_one(row.key)
+        if self._census is not None and not row.flags & Flag.AGAIN:
+            self._census.fetched.add_one(row.key)
         links = NO_URLS if outcome.links is None else outcome.links
         return [self._followed(row, links, outcome.digest)]
+
+    def _look_for_mirrors(self, outcome: PageFetched, now: float) -> None:
+        """What a page says of whether its host is a mirror, or of who is one of it."""
+        assert self._mirrors is not None
+        if not outcome.temporary and outcome.status != 304:
+            self._mirrors.fetched(outcome.asked.row, outcome.digest, now)
+            self._tell_of_mirrors(self._mirrors)
+
+    def _tell_of_mirrors(self, mirrors: Mirrors) -> None:
+        for found in mirrors.told():
+            self._gate.decisions.stop(self._gate.key_of(found.url), found.url, MIRROR, found.original)
+            self._stopped.append(found)
 
     def _followed(self, page: UrlRow, links: UrlBatch, digest: int) -> Found:
         """The links of a page, without those within a site that has shown too many duplicates."""

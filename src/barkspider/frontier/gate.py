@@ -9,7 +9,8 @@ long. None of them passes a set of seen URLs again.
 
 After a crash a frontier goes on from its last checkpoint and is given the outcomes since then once more. Their URLs
 are still where the checkpoint has them, in some queue or not even found: they are kept as *done*, and dropped when
-they come up here. `shares` says who may come up at all, `later` what links that were found meanwhile say of a URL.
+they come up here. `shares` says who may come up at all, `later` what links that were found meanwhile say of a URL, `mirrors` which hosts are
+copies of others.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from barkspider.core.events import Trail
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.decisions import BLOCKED, RECOVERING, SHARE_UNKNOWN, Decisions
+from barkspider.frontier.mirrors import MIRROR, Mirrors
 from barkspider.frontier.ownership import divides_domains, shares_hosts, slot_of
 from barkspider.frontier.politeness.delays import NEAR_BYTES, Delays
 from barkspider.frontier.ready import Ready
@@ -46,6 +48,7 @@ _REMEMBERED_HOSTS, _HOST = (
 _REMEMBERED_TRAILS, _TRAIL = 100_000, 200  # redirects on their way through the stages, and the bytes of one
 _NEAR_SHARE = 64  # of `memory`: rows of Q_W whose time is near; there may be twice as many
 _LATER_SHARE = 64  # of `memory`: links that were found lately
+_MIRRORS_SHARE = 64  # of `memory`: what hosts have shown, where mirrors are looked for
 _BACK_AT_ONCE = 2_000  # URLs that come back from Q_W in one step: some ten milliseconds
 _UNDECIDED = 1.0  # seconds until a URL is looked at again if it is not known yet whether it may come up
 _DEFERRED = np.uint8(Flag.DEFERRED)  # marks these: among URLs that are admitted it has no meaning
@@ -101,6 +104,16 @@ class Gate:
             from barkspider.frontier.later import LaterLinks
 
             self.later = LaterLinks(settings.memory // _LATER_SHARE)
+        self.mirrors: Mirrors | None = None
+        if settings.scope.stop_mirrors:
+            parallel = settings.parallel
+            self.mirrors = self.ready.mirrors = Mirrors(
+                settings.seed,
+                settings.memory // _MIRRORS_SHARE,
+                settings.politeness.host_delay,
+                parallel.part,
+                parallel.processes,
+            )
         self.now = 0.0
         self.begun = False
         self._slot_of = slot_of(settings.parallel)
@@ -139,6 +152,12 @@ class Gate:
         trail = self.trails.pop(row.key)
         if row.pld_key in self.ready.excluded:
             self.decisions.refuse(row, BLOCKED)
+            return
+        if self.mirrors is not None and (verdict := self.mirrors.verdict(row, now)):
+            if verdict == MIRROR:
+                self.decisions.refuse(row, MIRROR)
+            else:
+                self.put_off(self.mirrors.when(row, now), row, trail, verdict)
             return
         if self.later is not None:
             row = self.later.told(row)

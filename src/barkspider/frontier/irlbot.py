@@ -21,8 +21,7 @@ from barkspider.core.batch import UrlBatch
 from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.budget.budgets import Distribution
-from barkspider.frontier.budget.redirects import NOWHERE
+from barkspider.frontier.budget.domain_redirects import NOWHERE
 from barkspider.frontier.decisions import BUDGET, ROBOTS_UNKNOWN, SITE_DUPLICATES
 from barkspider.frontier.gate import Gate, Saved
 from barkspider.frontier.lots import WAITING, Lot
@@ -32,6 +31,7 @@ from barkspider.frontier.robots.rules import ROBOTS, UNREACHABLE
 from barkspider.frontier.source import Found, edge_sources
 from barkspider.frontier.stages import PATIENCE, Stages
 from barkspider.frontier.standing import Standing
+from barkspider.model.budgets import Distribution
 from barkspider.storage.drum.repository import UPDATE
 
 _BUDGETS = "budgets"  # what a checkpoint calls the budgets above B_0

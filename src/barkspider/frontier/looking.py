@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from barkspider.frontier.politeness.hosts import Host, Origin
+from barkspider.frontier.robots.rules import UNREACHABLE
 
 
 def about_host(host: Host | None, now: float) -> dict[str, Any]:
@@ -34,8 +35,9 @@ def about_host(host: Host | None, now: float) -> dict[str, Any]:
 
 
 def _about_origin(origin: Origin, now: float) -> dict[str, Any]:
-    in_force = origin.until > now
-    verdict = (origin.refusal or "rules are in force") if in_force else "to be asked for"
+    in_force, missed = origin.until > now, origin.refusal == UNREACHABLE
+    known = "could not be had: nothing is asked for" if missed else "rules are in force"
+    verdict = known if in_force else "to be asked for"
     return {
         "name": origin.name,
         "asking": origin.asking,

@@ -36,9 +36,8 @@ class Outbox:
         self.trails: dict[int, Trail] = {}
         self.cookies: dict[int, Cookies] = {}  # of the redirects that led to a URL, by its key
         self.scope: list[str] = []  # what redirects of seeds have added to it
-        self.assigned: dict[
-            int, int
-        ] = {}  # processes of hosts (`assigning`), which make no batch by themselves
+        # Processes of hosts (`assigning`), which make no batch by themselves.
+        self.assigned: dict[int, int] = {}
         self.standing = Standing()
         self._saved: list[KeyColumn] = []  # keys of links that need not be sent
         self.size = 0  # bytes of links

@@ -30,6 +30,7 @@ from barkspider.core.events import (
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
 from barkspider.frontier.decisions import BLOCKED, FAR_TURN, RETRY, ROBOTS_UNKNOWN, Decisions
+from barkspider.frontier.mirrors import MIRROR, Mirrors, is_home
 from barkspider.frontier.ownership import shares_hosts
 from barkspider.frontier.politeness.hosts import Asked, Host, QueuedUrl, Server, State
 from barkspider.frontier.politeness.pauses import HostPace, Multiples, Pauses, ServerPace, retry_pause
@@ -69,6 +70,7 @@ class Ready:
         self._roster = Roster(settings.politeness, remembered_hosts)
         self._origins = Origins(settings, self._roster)
         self.excluded: set[int] = set()  # keys of domains that are left alone, which others fill
+        self.mirrors: Mirrors | None = None  # of whom, if they are looked for
         self._look_at = math.inf  # when those in line for a slot are looked at again
         # Whether other processes ask the same servers, and the pauses that they have not been told of.
         self._shares_servers, self._rests = settings.parallel.processes > 1, list[Rest]()
@@ -107,7 +109,11 @@ class Ready:
         if self._turn(host, now) > now + self._horizon:
             self._put_off(self._assign_turn(host, now), row, trail, FAR_TURN)
             return
-        host.push(QueuedUrl(row, trail, known, rules))
+        entry = QueuedUrl(row, trail, known, rules)
+        if self.mirrors is not None and is_home(row):
+            host.push_first(entry)
+        else:
+            host.push(entry)
         self._counters.queued += 1
         self._roster.schedule(host)
 
@@ -269,6 +275,13 @@ class Ready:
         while (entry := host.first) is not None:
             if host.pld in self.excluded:
                 self._decisions.refuse(self._take_out(host, entry), BLOCKED)
+                continue
+            if self.mirrors is not None and (verdict := self.mirrors.verdict(entry.row, now)):
+                row = self._take_out(host, entry)
+                if verdict == MIRROR:
+                    self._decisions.refuse(row, MIRROR)
+                else:
+                    self._put_off(self.mirrors.when(row, now), row, entry.trail, verdict)
                 continue
             known = entry.origin
             if known is not None:

@@ -1,8 +1,8 @@
 """What becomes of a page's new links in the Sydney strategy: kernels on integers.
 
-`place` says which go into P, and whether the page goes into S with the others. The live crawl and the simulation call the
-same function; the former, which has the pages of a step at once and a set of keys, by way of `place_all`. The random state is one uint64 that the
-caller owns, so the same seed gives the same choices on any machine.
+`place` says which go into P, and whether the page goes into S with the others. The live crawl and the simulation call
+the same function; the former, which has the pages of a step at once and a set of keys, by way of `place_all`. The
+random state is one uint64 that the caller owns, so the same seed gives the same choices on any machine.
 """
 
 from __future__ import annotations

@@ -34,7 +34,6 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.budget.budgets import Distribution
 from barkspider.frontier.decisions import (
     LEASE_LOST,
     RECOVERING,
@@ -48,6 +47,7 @@ from barkspider.frontier.local import LocalFrontier
 from barkspider.frontier.lots import Lot
 from barkspider.frontier.memory import load_origins, save_origins
 from barkspider.frontier.source import Found
+from barkspider.model.budgets import Distribution
 
 _SHARE = (
     4  # of `memory`: all sites that are here; new ones are asked for while they have less than half of that

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import UrlRow
-from barkspider.frontier.budget.budgets import Distribution
 from barkspider.frontier.gate import Saved
 from barkspider.frontier.lots import Lot
 from barkspider.frontier.standing import Standing
+from barkspider.model.budgets import Distribution
 from barkspider.url.partition import KeyColumn
 
 
@@ -31,10 +31,10 @@ class Found(NamedTuple):
     | a redirect in scope | the page | its target; nothing if it is not followed | its target | |
     | a batch of another process | None | its links to us | None | |
 
-    `edges` are links between domains, by their keys, sources and targets, that are to be counted here: of other processes,
-    or of the page instead of those that its links would make. `standing` is what another process says of domains where all go by
-    supporters. `cookies` are those that a redirect has set, `news` what came with a batch (`budget.hearsay`), `counts` for how
-    many links each of the links stands.
+    `edges` are links between domains, by their keys, sources and targets, that are to be counted here: of other
+    processes, or of the page instead of those that its links would make. `standing` is what another process says of
+    domains where all go by supporters. `cookies` are those that a redirect has set, `news` what came with a batch
+    (`budget.hearsay`), `counts` for how many links each of the links stands.
     """
 
     page: UrlRow | None

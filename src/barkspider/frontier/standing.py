@@ -27,7 +27,7 @@ _ARRAYS = ("ranked", "answers", "scored", "supporters", "decision")
 class Standing:
     """What a batch has about domains for another process: `edges` and `answers` for the ranker, `scores` from it.
 
-    Answers are domains and where their pages lead (`budget.redirects`).
+    Answers are domains and where their pages lead (`budget.domain_redirects`).
 
     >>> standing = Standing()
     >>> standing.report((np.array([1, 1], np.uint64), np.array([9, 9], np.uint64)), (np.array([1], np.uint64), np.array([0], np.uint64)))

@@ -31,7 +31,6 @@ from barkspider.core.events import Instruction, Structure
 from barkspider.core.records import Flag, UrlRow
 from barkspider.core.settings import Settings
 from barkspider.core.texts import Texts
-from barkspider.frontier.budget.budgets import Distribution
 from barkspider.frontier.decisions import QUEUE_FULL, SAMPLE, SITE_DUPLICATES
 from barkspider.frontier.gate import Gate, Saved, States
 from barkspider.frontier.inquiries import keys_of
@@ -41,6 +40,7 @@ from barkspider.frontier.memory import load_origins, save_origins
 from barkspider.frontier.ownership import slot_of
 from barkspider.frontier.sampling import LEFT, LOST, TAKEN, place_all
 from barkspider.frontier.source import Found
+from barkspider.model.budgets import Distribution
 from barkspider.storage.env import Env
 from barkspider.storage.keyset import KeySet
 from barkspider.storage.queue.disk_queue import DiskQueue

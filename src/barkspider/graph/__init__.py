@@ -1,10 +1,10 @@
 """The graph of pay-level domains, and who in it deserves to be crawled (Sparkman, Lee and Loguinov).
 
-Edges come in batches (`importing` reads them from files), go through a sort on disk
-(`sorting`), lose self-loops and duplicates, and end as two pairs of arrays on disk: the out-graph and, sorted
-once more by target, the in-graph (`build`). `arrays` is one such file, `store` the folder of them. The edges of
-a running crawl are between keys of 64 bits, which `keyed` numbers first, and `naming` makes keys of names; `aliases` replaces domains that only
-redirect to others.
+Edges come in batches (`importing` reads them from files), go through a sort on disk (`sorting`), lose self-loops and
+duplicates, and end as two pairs of arrays on disk: the out-graph and, sorted once more by target, the in-graph
+(`build`). `arrays` is one such file, `store` the folder of them. The edges of a running crawl are between keys of 64
+bits, which `keyed` numbers first, and `naming` makes keys of names; `aliases` replaces domains that only redirect to
+others.
 
 Ranking goes two ways over the same compiled loops (`kernels`) and gives the same numbers:
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from barkspider.core.errors import StorageError
 from barkspider.storage.env import Env
 from barkspider.storage.format import HEADER_SIZE, check_header, checksum, header
-from barkspider.storage.memory import as_bytes
+from barkspider.storage.raw import as_bytes
 
 Array: TypeAlias = npt.NDArray[Any]
 

@@ -1,8 +1,9 @@
 """Ranking a graph that does not fit in RAM: it is read from disk in order, and bytes are counted (Table III).
 
-Every function yields (number of the first node, scores of nodes in a row), in order, so that not even the
-scores need fit; what it took is added to a `Work`. The numbers are those of `methods`, exactly; of PageRank all but the
-last digits, since sums over all nodes depend on how these are divided among threads. Beside what a formula allows, buffers take at most 24 MB (`exact` has the largest) unless a node has millions of neighbours.
+Every function yields (number of the first node, scores of nodes in a row), in order, so that not even the scores need
+fit; what it took is added to a `Work`. The numbers are those of `methods`, exactly; of PageRank all but the last
+digits, since sums over all nodes depend on how these are divided among threads. Beside what a formula allows, buffers
+take at most 24 MB (`exact` has the largest) unless a node has millions of neighbours.
 """
 
 from __future__ import annotations

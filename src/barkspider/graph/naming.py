@@ -145,9 +145,8 @@ class _Runs:
     def __init__(self, env: Env, path: Path, memory: int) -> None:
         self._env, self._path, self._memory = env, path, memory
         self._gathered: list[_Record] = []
-        self._runs: list[
-            list[Path]
-        ] = []  # those of the first list are merged into one of the second, and so on
+        # Those of the first list are merged into one of the second, and so on.
+        self._runs: list[list[Path]] = []
         self._bytes = self._number = 0
 
     def add(self, records: Iterable[_Record]) -> None:

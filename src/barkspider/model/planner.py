@@ -143,10 +143,11 @@ class Parameters:
 class Plan:
     """What a machine of the crawl needs; `limits` are pages a second that each part of it allows.
 
-    `beast_bytes_per_second`, `naive_bytes_per_second` and the other speeds are at the rate asked for,
-    `days` are at the rate that can be reached. The disk holds URLseen twice while it is merged, and buckets twice: some
-    are filled meanwhile. `alpha_drum_whole_disk` is equation (5) with all of the disk space from the start. What a store holds
-    at the end, all machines together, is `store_bytes`; costs are those of all machines for `days`, and of that store for a month.
+    `beast_bytes_per_second`, `naive_bytes_per_second` and the other speeds are at the rate asked for, `days` are at the
+    rate that can be reached. The disk holds URLseen twice while it is merged, and buckets twice: some are filled
+    meanwhile. `alpha_drum_whole_disk` is equation (5) with all of the disk space from the start. What a store holds at
+    the end, all machines together, is `store_bytes`; costs are those of all machines for `days`, and of that store for
+    a month.
     """
 
     pages: float

@@ -33,14 +33,14 @@ _USUAL_BOUNDS = Bounds()
 class Page:
     """What a crawl wants to know of a page.
 
-    `hrefs` are its links, in document order, and relative to `base`, which is an absolute URL: that of
-    `<base href>`, or the page's own; `links` are the same as strings, each once. So are `requisites` (what the page needs to be shown) and `canonical`.
-    They are as written but for what no URL keeps: references, line ends, and, where the page is not in UTF-8,
-    other letters in queries. `links_cut` says that there were more of either than allowed, `too_long` how many were
-    longer than any may be and are not among them, `body_cut` that only the beginning of the page was read. `language` is what the page declares, `detected_language` what its text
-    looks like: codes such as `pt`, or empty. `simhash` (of the text) and `anchors` (the first text of each link that
-    has one) are None when they were not asked for. `listing` is what a sitemap or a feed says; its pages are the links,
-    its further lists the requisites.
+    `hrefs` are its links, in document order, and relative to `base`, which is an absolute URL: that of `<base href>`,
+    or the page's own; `links` are the same as strings, each once. So are `requisites` (what the page needs to be shown)
+    and `canonical`. They are as written but for what no URL keeps: references, line ends, and, where the page is not in
+    UTF-8, other letters in queries. `links_cut` says that there were more of either than allowed, `too_long` how many
+    were longer than any may be and are not among them, `body_cut` that only the beginning of the page was read.
+    `language` is what the page declares, `detected_language` what its text looks like: codes such as `pt`, or empty.
+    `simhash` (of the text) and `anchors` (the first text of each link that has one) are None when they were not asked
+    for. `listing` is what a sitemap or a feed says; its pages are the links, its further lists the requisites.
     """
 
     hrefs: Hrefs

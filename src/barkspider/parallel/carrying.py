@@ -20,7 +20,7 @@ import tomli_w
 from barkspider.core.errors import JobError, StorageError, UsageError
 from barkspider.core.settings import Settings
 from barkspider.engine.folder import DIVISION, check_contents, parts_in, read_division
-from barkspider.frontier.exchange import MAIL, check_batch
+from barkspider.frontier.batches import MAIL, check_batch
 from barkspider.parallel.division import here
 from barkspider.parallel.post import ACKNOWLEDGED, BATCH, read_ranks
 from barkspider.storage.env import Env

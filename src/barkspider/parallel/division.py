@@ -22,7 +22,7 @@ from barkspider.core.errors import JobError, SettingsError
 from barkspider.core.settings import Settings
 from barkspider.engine.folder import DIVISION, read_division
 from barkspider.engine.job import Job
-from barkspider.frontier.exchange import inbox
+from barkspider.frontier.batches import inbox
 from barkspider.frontier.ownership import freeze
 from barkspider.parallel.frozen import Frozen
 from barkspider.storage.env import Env

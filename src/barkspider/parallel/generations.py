@@ -12,15 +12,15 @@ from barkspider.engine.checkpoint import JOURNAL
 from barkspider.engine.folder import DIVISION, earlier_folders, is_generation, parts_in, read_division
 from barkspider.engine.history import NAME as HISTORY
 from barkspider.engine.job import Job
-from barkspider.engine.recrawl import LAST
+from barkspider.engine.recrawl import ASKED, LAST
+from barkspider.frontier.batches import MAIL, NAME
 from barkspider.frontier.census import NAME as CENSUS
-from barkspider.frontier.exchange import MAIL, NAME
 from barkspider.parallel.post import TURNS
 from barkspider.storage.store.manifest import MANIFEST, read_manifest, reduce_manifest
 
 # What an old part keeps beside its archive: what was counted, and which tables belong to it.
 _KEPT = {"crawl", "frontier", "kept", HISTORY}
-_WORKING = (JOURNAL, "seen", "star", "beast", "queues", "robots", "cookies", CENSUS, NAME, LAST)
+_WORKING = (JOURNAL, "seen", "star", "beast", "queues", "robots", "cookies", CENSUS, NAME, LAST, ASKED)
 
 
 def tidy(job: Job) -> None:

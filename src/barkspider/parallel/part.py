@@ -51,9 +51,8 @@ async def _run(folder: Path, descriptor: str, incarnation: str) -> None:
         crawl = Crawl.open(job, neighbours=post)
         if wire is not None:
             await wire.open(lambda: crawl.stop("request"))
-        if (
-            job.settings.limits.pages
-        ):  # until the supervisor has seen that all grants together are within the limit
+        # Until the supervisor has seen that all grants together are within the limit.
+        if job.settings.limits.pages:
             crawl.pause(True, GRANTS)
         loop = asyncio.get_running_loop()
         # Ctrl-C is for the supervisor, which tells us.

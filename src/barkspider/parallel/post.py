@@ -18,8 +18,8 @@ import numpy as np
 from barkspider.core.errors import StorageError
 from barkspider.core.events import Received
 from barkspider.core.settings import Settings
-from barkspider.frontier.budget.budgets import Distribution
-from barkspider.frontier.exchange import MAIL, NAME, batch_name, checksum_of, inbox, scope_of
+from barkspider.frontier.batches import MAIL, NAME, batch_name, checksum_of, inbox, scope_of
+from barkspider.model.budgets import Distribution
 from barkspider.parallel.turns import Turns
 from barkspider.storage.env import Env
 from barkspider.storage.store.snapshot import read_snapshot, write_snapshot

@@ -1,6 +1,7 @@
 """A stopped job for another number of processes: a new generation of parts, made of what the old one holds.
 
     old parts, one after the other: recovered, a last checkpoint ─ all they hold, by slots ─► new parts ─► checkpoints
+    all of these ─► the store, if there is one
     job.toml, replaced in one step ─► the job has the new parts; of the old ones only the archives stay
 
 Until job.toml is replaced the job is the old one, which was only brought to checkpoints; from then on it is the new one. So a
@@ -15,17 +16,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import numpy as np
+
 from barkspider.core.errors import JobError, UsageError
 from barkspider.core.load import replace
 from barkspider.core.settings import Settings
 from barkspider.engine.checkpoint import Checkpoint
+from barkspider.engine.copying import Copier, copy_about, forget
 from barkspider.engine.dividing import Counted, NewPart, completed
 from barkspider.engine.folder import DIVISION, LOCK, archive_folders, part_folders, parts_in, read_division
 from barkspider.engine.job import Job
-from barkspider.engine.recrawl import LAST, read_last
+from barkspider.engine.recrawl import ASKED, LAST, read_asked, read_last
 from barkspider.engine.trust import write_settings
+from barkspider.frontier.batches import NAME, batch_name, cookies_of, inbox
 from barkspider.frontier.dividing import Dividing
-from barkspider.frontier.exchange import NAME, batch_name, cookies_of, inbox
 from barkspider.frontier.ownership import APART, FROZEN
 from barkspider.parallel.division import check_share, folders, here, share, write_division
 from barkspider.parallel.generations import tidy
@@ -48,6 +52,7 @@ async def resize(job: Job, processes: int, tell: Callable[[int, int], None] = la
     before = job.settings
     try:
         await _build(job, settings, old, earlier, home, tell)
+        _copy(env, job, settings, old, home)
     except BaseException:
         job.settings = before
         env.remove_tree(home)
@@ -56,7 +61,11 @@ async def resize(job: Job, processes: int, tell: Callable[[int, int], None] = la
     write_settings(env, path, settings)  # if that is not reached, whoever opens the job does it
     job.settings = settings
     job.log(time.time(), "resized", processes=processes, before=len(old))
+    if settings.store.url:
+        copy_about(env, path, settings.store.url)
     tidy(job)
+    for folder in earlier if settings.store.url else ():  # of these only the archives stay in the store, too
+        Copier(env, folder, settings).copy()
 
 
 def _checked(job: Job, processes: int) -> Settings:
@@ -90,9 +99,8 @@ def _checked(job: Job, processes: int) -> Settings:
         raise UsageError(f"{path} has {processes} process{'es' if processes > 1 else ''} already")
     settings = replace(job.settings, {"parallel.processes": processes})
     check_share(settings)
-    for folder in (
-        old if old != [path] else ()
-    ):  # those that a killed supervisor has left behind are about to end
+    # Those that a killed supervisor has left behind are about to end.
+    for folder in old if old != [path] else ():
         lock = job.env.lock(folder / LOCK)
         if lock is None:
             raise JobError(f"{folder} is in use by another process; wait for it, or end it")
@@ -127,9 +135,8 @@ async def _build(
         dividing, counted = Dividing([each.frontier for each in new], settings, tell_of), Counted()
         posts = []
         for part, folder in enumerate(old):
-            if (
-                folder != job.path
-            ):  # its own may be of another's making; those of the whole have been looked at
+            # Its own may be of another's making; those of the whole have been looked at.
+            if folder != job.path:
                 write_settings(env, folder, share(job.settings, part))
             own = job if folder == job.path else Job.open(folder, env, trust=True, part=True)
             try:
@@ -153,6 +160,18 @@ async def _build(
     env.sync_folder(home)
 
 
+def _copy(env: Env, job: Job, settings: Settings, old: Sequence[Path], home: Path) -> None:
+    """Copy the old parts as they were brought to checkpoints, and the new ones: of both the store has all before its job.toml
+    is replaced."""
+    if not settings.store.url:
+        return
+    for folder in old:
+        Copier(env, folder, job.settings).copy()
+    for folder in folders(home, settings.parallel.processes):
+        forget(settings.store.url, folder)  # what was left by one that was killed
+        Copier(env, folder, settings).copy()
+
+
 def _rows(env: Env, folder: Path) -> int:
     """About how much a part holds: what its DRUMs know, and what waits."""
     if MANIFEST not in env.list(folder):
@@ -174,8 +193,12 @@ def _under_way(old: Sequence[Path], posts: Sequence[tuple[list[int], list[int]]]
 
 
 def _hand_on_orders(env: Env, old: Sequence[Path], new: Sequence[Path]) -> None:
-    """From before when pages were asked for again: the latest that any part knows of, to all."""
+    """From before when pages were asked for again: the latest that any part knows of, to all; and the pages on which a budget
+    was spent."""
     latest: dict[str, float] = {}
+    spent = [read_asked(env, folder) for folder in old if ASKED in env.list(folder)]
+    for folder in new if spent else ():
+        env.write_whole(folder / ASKED, np.concatenate(spent).tobytes())
     for folder in old:
         if LAST in env.list(folder):
             for name, before in read_last(env, folder).items():

@@ -32,6 +32,7 @@ _NUMBERS = (
         "ahead",
         "robots_files",
         "classifier_errors",
+        "hook_errors",
     ),
 )
 _SHOWN = 5  # problems

@@ -364,10 +364,9 @@ class Supervisor:
         )
 
     def _watch_dogs(self) -> None:
-        """End a part that has work and has done nothing for long; it is started again."""
+        """End a part that has work and does nothing for long, or does not answer; it is started again."""
         for part in self._parts:
-            idle = self._paused or part.told.get("others", {}).get("is_idle", False)
-            if idle or part.full_since < math.inf:
+            if self._paused or (part.heard == self._looks and _may_rest(part.told)):
                 part.changed = time.monotonic()
             silent = time.monotonic() - part.changed
             if part.is_running and silent > self._job.settings.parallel.watchdog:
@@ -432,6 +431,14 @@ class Supervisor:
 
     def _log(self, event: str, **details: Any) -> None:
         self._job.log(time.time(), event, **details)
+
+
+def _may_rest(told: Mapping[str, Any]) -> bool:
+    """Whether a part has a reason to do nothing: it is paused, or has nothing left, or nothing before some time, or
+    others have to take in first what it has for them."""
+    others = told.get("others", {})
+    waits = others.get("is_idle") or others.get("sleeps") or others.get("is_full")
+    return bool(waits) or str(told.get("state", "")).startswith("paused")
 
 
 def end_of(folder: Path) -> dict[str, Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
 from barkspider.engine.samples import Samples
 from barkspider.report.svg import Line, bars, lines, path
+from barkspider.report.top import Standing
 from barkspider.report.words import bandwidth, count, size
 
 _POINTS = 120  # of a curve: as many as can be told apart
@@ -21,29 +20,11 @@ _PATH = (
     ("star", "which budget?", ("star",)),
     (
         "beast",
-        "within budget",
-        (
-            "Q_1",
-            "Q_2",
-            "Q_3",
-            "Q_4",
-            "Q_5",
-            "Q_6",
-            "Q_7",
-            "Q_8",
-            "Q_9",
-            "Q_10",
-            "Q_11",
-            "Q_12",
-            "Q_13",
-            "Q_14",
-            "Q_15",
-            "Q_16",
-            "Q_17…",
-        ),
+        "budget left?",
+        (*(f"Q_{number}" for number in range(1, 17)), "Q_17…", "Q_F"),
     ),
     ("permits", "robots.txt?", ("permits",)),
-    ("ready", "turn is near", ("ready",)),
+    ("ready", "its turn?", ("ready", "Q_W")),
     ("fetch", "under way", ()),
 )
 
@@ -190,26 +171,38 @@ class Curves:
         return Line(name, self._x.tolist(), values.tolist(), tone)
 
 
-def by_rank(pages: Sequence[int], budgets: Sequence[int]) -> str:
+def by_rank(standing: Standing | None) -> str:
     """Pages and budgets of domains by the rank of their in-degree, on logarithmic axes (figure 6b): means over ranks that
-    are close to each other."""
-    edges = (
-        np.unique(np.round(np.geomspace(1, len(pages) + 1, 40)).astype(int))
-        if len(pages)
-        else np.zeros(0, int)
+    are close to each other. Domains of equal in-degree share their pages: which of them comes first means nothing."""
+    if standing is None or not len(standing.known):
+        return lines("Pages by rank of in-degree", [])
+    domains = standing.known.counts[::-1]
+    last = np.concatenate([[0], np.cumsum(domains)])
+    edges = np.unique(np.round(np.geomspace(1, last[-1] + 1, 40))) - 1
+    x = np.sqrt((edges[:-1] + 1) * edges[1:])
+    series = []
+    for name, all_of_them in (
+        ("pages", standing.pages),
+        (
+            "budget",
+            None if standing.budgets is None else standing.known.counts * standing.budgets.astype(np.float64),
+        ),
+    ):
+        if all_of_them is not None:
+            so_far = np.interp(edges, last, np.concatenate([[0], np.cumsum(all_of_them[::-1])]))
+            series.append(Line(name, x.tolist(), (np.diff(so_far) / np.diff(edges)).tolist()))
+    return lines("Pages by rank of in-degree", series, x_format=count, log=True)
+
+
+def by_in_degree(standing: Standing) -> str:
+    """How many domains have an in-degree or a higher one, on logarithmic axes."""
+    degrees, at_least = standing.known.degrees, np.cumsum(standing.known.counts[::-1])[::-1]
+    if not len(degrees):
+        return lines("Domains by in-degree", [])
+    few = np.unique(
+        np.searchsorted(degrees, np.geomspace(max(degrees[0], 1), degrees[-1], _POINTS)).clip(
+            0, len(degrees) - 1
+        )
     )
-    x, means, given = [], [], []
-    for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-        x.append((begin * (end - 1)) ** 0.5)
-        means.append(float(np.mean(pages[begin - 1 : end - 1])))
-        if len(budgets):
-            given.append(float(np.mean(budgets[begin - 1 : end - 1])))
-    series = [Line("pages", x, means)]
-    if given:
-        series.append(Line("budget", x, given))
-    return lines(
-        "Pages by rank of in-degree",
-        series,
-        x_format=count,
-        log=True,
-    )
+    series = [Line("domains", degrees[few].tolist(), at_least[few].tolist())]
+    return lines("Domains by in-degree", series, x_format=count, log=True)

@@ -14,7 +14,7 @@ from barkspider.engine.samples import Samples
 from barkspider.report.figures import CUTS, ERRORS, LARGEST_HOSTS, distributions, totals
 from barkspider.report.limits import Limit, limits
 from barkspider.report.servers import servers
-from barkspider.report.top import Ranks, ranks
+from barkspider.report.top import Standing, Top, standing, top
 
 _REASONS = ("refused", "failed", "out_of_scope", "robots_failed", "rejected")
 
@@ -32,7 +32,8 @@ class Facts:
     totals: dict[str, Any]
     distributions: dict[str, dict[str, int]]
     servers: tuple[dict[str, int], int]
-    ranks: Ranks
+    standing: Standing
+    top: list[Top]
     limits: list[Limit]
     errors: list[dict[str, Any]]
     cuts: list[dict[str, Any]]
@@ -56,6 +57,7 @@ def collect(path: Path) -> Facts:
     job = open_job(path)
     samples = job.history()
     ended = _last_end(path)
+    among = standing(job, job.settings.budget)
     names = (
         "pages",
         "bytes",
@@ -78,7 +80,8 @@ def collect(path: Path) -> Facts:
         totals=totals(job),
         distributions=distributions(job),
         servers=servers(job),
-        ranks=ranks(job, job.settings.budget),
+        standing=among,
+        top=top(job, among),
         limits=limits(job, reasons["out_of_scope"], int(counted["links"])),
         errors=job.query(ERRORS).to_pylist(),
         cuts=job.query(CUTS).to_pylist(),

@@ -40,7 +40,7 @@ DISTRIBUTIONS: dict[str, Figure] = {
     "types": Figure("Types, as detected", _by("content_mime_detected")),
     "charsets": Figure("Charsets", _by("content_charset")),
     "languages": Figure(
-        "Languages", _by("content_languages"), "as pages say, or as found with `page.language`"
+        "Languages", _by("content_languages"), "as pages say, or as found with page.language"
     ),
     "tlds": Figure("Top-level domains", _by("url_host_tld")),
     "sizes": Figure(
@@ -95,7 +95,7 @@ TOTALS = """
 """
 
 ERRORS = """
-    SELECT what, outcome, count(*) AS times, count(DISTINCT url_host_name) AS hosts, min(url) AS example
+    SELECT what, outcome, count(*) AS times, count(DISTINCT url_host_name) AS hosts, coalesce(min(url), min(url_host_name)) AS example
     FROM errors GROUP BY what, outcome ORDER BY times DESC, what, outcome LIMIT 20
 """
 

@@ -6,12 +6,16 @@ part of a page by being forgotten.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from html import escape
 from typing import Any, NewType
 
 Markup = NewType("Markup", str)
 
+_LONG, _MANY = 24, 60  # letters of a word, and of all words of a cell, that it has room for as it is
+_TAGS = re.compile(r"<[^>]*>")
 # Controls, those of writing direction, and halves of characters, which no file can hold.
 _CONTROLS = dict.fromkeys(
     (*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)), "�"
@@ -30,6 +34,8 @@ def text(value: Any) -> Markup:
         return Markup("yes" if value else "no")
     if isinstance(value, int):
         return Markup(f"{value:,}")
+    if isinstance(value, datetime):
+        return Markup(f"{value:%Y-%m-%d %H:%M:%S}")
     return Markup(escape(str(value).translate(_CONTROLS)))
 
 
@@ -50,7 +56,9 @@ def table(
     kind = [' class="n"' if place in right else "" for place in range(len(heads))]
     head = "".join(f'<th scope="col"{kind[place]}>{text(each)}</th>' for place, each in enumerate(heads))
     body = "".join(
-        "<tr>" + "".join(f"<td{kind[place]}>{_cell(each)}</td>" for place, each in enumerate(row)) + "</tr>"
+        "<tr>"
+        + "".join(f"<td{kind[place] or _kind(each)}>{_cell(each)}</td>" for place, each in enumerate(row))
+        + "</tr>"
         for row in rows
     )
     body = body or f'<tr><td class="note" colspan="{len(heads)}">nothing yet</td></tr>'
@@ -75,5 +83,14 @@ def figure(picture: str, caption: str, note: str = "") -> Markup:
     return Markup(f"<figure><figcaption>{text(caption)}{more}</figcaption>{picture}</figure>")
 
 
+def _kind(value: Any) -> str:
+    """Of a text cell: one with long words, which may be broken, or many of them gets some room."""
+    words = _TAGS.sub("", value.markup) if isinstance(value, Cell) else value
+    long = isinstance(words, str) and (len(words) > _MANY or any(len(word) > _LONG for word in words.split()))
+    return ' class="long"' if long else ""
+
+
 def _cell(value: Any) -> Markup:
+    if isinstance(value, datetime):
+        return Markup(f"<time>{text(value)}</time>")
     return value.markup if isinstance(value, Cell) else text(value)

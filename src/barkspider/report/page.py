@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 
-from barkspider.report.curves import Curves, by_rank
+from barkspider.report.curves import Curves, by_in_degree, by_rank
 from barkspider.report.facts import Facts
 from barkspider.report.figures import DISTRIBUTIONS
 from barkspider.report.markup import Cell, Markup, figure, join, table, text
@@ -97,10 +97,13 @@ def _over_time(facts: Facts) -> Markup:
         (curves.bandwidth(), "Bandwidth", "IRLbot, figure 5"),
         (curves.uniqueness(), "Share of links that are new", "IRLbot, figure 6a"),
         (curves.links(), "Links a page", ""),
-        (curves.waiting(), "URLs that wait", ""),
         (curves.outcomes(), "Outcomes a second", ""),
+        (curves.waiting(), "URLs that wait", ""),
+        (curves.queues(), "Queues", "the longest"),
         (curves.overhead(), "Disk overhead α", "bytes moved for a byte of URLs"),
-        (curves.memory(), "Memory of the process", ""),
+        (curves.memory(), "Memory", "of all processes"),
+        (curves.disk(), "Disk space left", ""),
+        (curves.pauses(), "Pause for a checkpoint", "ms"),
     ]
     exchanged = curves.exchange()
     if exchanged:
@@ -114,7 +117,7 @@ def _path(facts: Facts) -> Markup:
         figure(
             curves.path(),
             "At the last checkpoint",
-            "how many wait; the line is RAM in use, of the stage's share",
+            "what waits; below it RAM in use",
         ),
         figure(curves.shares(), "RAM by stage", "of its share"),
     ]
@@ -148,15 +151,16 @@ def _domains(facts: Facts) -> Markup:
             "" if each.pagerank is None else f"{each.pagerank:.2f}",
             each.pages,
         )
-        for each in facts.ranks.top
+        for each in facts.top
     ]
     heads = ["rank", "domain", "in-degree", "budget", "supporters", "PageRank", "pages"]
-    drawn = figure(
-        by_rank(facts.ranks.pages, facts.ranks.budgets),
-        "Pages and budgets by rank of in-degree",
-        "IRLbot, figure 6b",
+    drawn = [
+        figure(by_rank(facts.standing), "Pages and budgets by rank of in-degree", "IRLbot, figure 6b"),
+        figure(by_in_degree(facts.standing), "Domains by in-degree", "how many have so many or more"),
+    ]
+    return join(
+        [Markup(f'<div class="grid">{join(drawn)}</div>'), table(heads, rows, numbers=(0, 2, 3, 4, 5, 6))]
     )
-    return join([Markup(f'<div class="grid">{drawn}</div>'), table(heads, rows, numbers=(0, 2, 3, 4, 5, 6))])
 
 
 def _limits(facts: Facts) -> Markup:
@@ -181,9 +185,9 @@ def _refused(facts: Facts) -> Markup:
     about = {
         "refused": "URLs that were found and are not to be fetched",
         "failed": "URLs that could not be fetched",
-        "out_of_scope": "links that never became URLs of this crawl",
+        "out_of_scope": "Links that never became URLs of this crawl",
         "robots_failed": "robots.txt that was not answered, or answered with an error",
-        "rejected": "pages that were fetched and not kept",
+        "rejected": "Pages that were fetched and not kept",
     }
     drawn = [
         figure(bars(name, facts.reasons[group]), name)
@@ -265,7 +269,7 @@ _SECTIONS: tuple[tuple[str, str, Section], ...] = (
         "seen → star → beast → permits → ready → fetch, and what waits at each stage.",
         _path,
     ),
-    ("What was fetched", "Every answer in the table `pages`.", _fetched),
+    ("What was fetched", "Every answer in the table of pages.", _fetched),
     (
         "Domains",
         "The first by in-degree, as IRLbot's Table 4. PageRank is in multiples of the mean.",

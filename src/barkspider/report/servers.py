@@ -25,7 +25,7 @@ def servers(job: StoredJob) -> tuple[dict[str, int], int]:
     part = "part" if len(job.archives) > 1 else "0"
     rows = job.query(_CHOSEN.format(part=part)).to_pylist()
     for row in sorted(rows, key=lambda each: (each["part"], each["filename"], each["offset"])):
-        name = _server(job.archives[row["part"]], row)
+        name = _server(job.env, job.archives[row["part"]], row)
         if name is not None:
             found[name] += 1
     common = dict(found.most_common(_COMMON))
@@ -33,10 +33,10 @@ def servers(job: StoredJob) -> tuple[dict[str, int], int]:
     return common | ({"others": others} if others else {}), found.total()
 
 
-def _server(archive: Path, row: dict[str, object]) -> str | None:
+def _server(env: Env, archive: Path, row: dict[str, object]) -> str | None:
     """What a response says of its software; None when it cannot be read."""
     try:
-        block = read_capture(Env(), archive, row).block
+        block = read_capture(env, archive, row).block
     except (StorageError, OSError):  # moved away, or not complete yet
         return None
     head = block.partition(b"\r\n\r\n")[0]

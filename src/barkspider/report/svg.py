@@ -58,7 +58,11 @@ def lines(
             floor = _HEIGHT - _BOTTOM
             corners = f"{x_scale(line.x[0]):.1f},{floor} {places} {x_scale(line.x[-1]):.1f},{floor}"
             drawn.append(f'<polygon class="area s{number}" points="{corners}"/>')
-        drawn.append(f'<polyline class="line {line.tone or f"s{number}"}" points="{places}"/>')
+        tone = line.tone or f"s{number}"
+        drawn.append(f'<polyline class="line {tone}" points="{places}"/>')
+        if len(line.x) == 1:  # which a line does not show
+            x, y = x_scale(line.x[0]), y_scale(line.y[0])
+            drawn.append(f'<circle class="key {tone}" cx="{x:.1f}" cy="{y:.1f}" r="3"/>')
     if len(series) > 1:
         drawn.append(_legend(series))
     return _frame(title, "".join(drawn))

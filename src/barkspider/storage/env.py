@@ -18,7 +18,7 @@ from typing import Self
 
 from barkspider.core.errors import StorageError
 from barkspider.storage.calls import APPEND, CUT, LOCK, READ, Calls, FolderLock
-from barkspider.storage.memory import Data, as_bytes
+from barkspider.storage.raw import Data, as_bytes
 
 _GATHER = 1 << 18  # writes are gathered up to this size; one a quarter as long or longer goes out by itself
 _PIECES = 1024  # that the system takes in one call
@@ -377,8 +377,8 @@ class Env:
     def make_folder(self, path: Path, durable: bool = True) -> None:
         """Create a folder and those above it, for good; one that exists is fine.
 
-        Unless it is to be `durable`, the folder itself, not those above it, may be gone after a power loss until the one above is
-        synced: that takes a busy disk a third of a second.
+        Unless it is to be `durable`, the folder itself, not those above it, may be gone after a power loss until the
+        one above is synced: that takes a busy disk a third of a second.
         """
         try:
             missing = []

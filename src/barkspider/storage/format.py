@@ -15,7 +15,7 @@ import xxhash
 
 from barkspider.core.errors import StorageError
 from barkspider.storage.env import AppendFile
-from barkspider.storage.memory import Data, as_bytes
+from barkspider.storage.raw import Data, as_bytes
 
 _HEADER = struct.Struct("<8sII")
 HEADER_SIZE = _HEADER.size

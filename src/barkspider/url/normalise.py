@@ -2,7 +2,7 @@
 
 The WHATWG parse does most of it (case, default ports, dot segments, the `/` of an empty path). The rules
 here then work on the serialised text, in an order in which no later rule makes work for an earlier one:
-fragment, userinfo, session ids, listings, index names, `www.`. So normalising twice changes nothing.
+fragment, userinfo, session ids, listings, index names, `www.`, replicas. So normalising twice changes nothing.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from url import URL, URLError
 
 from barkspider.core.errors import UrlError
 from barkspider.core.settings import UrlRules
 from barkspider.url.domains import Domains
-from barkspider.url.parse import parse
+from barkspider.url.parse import host_span, parse
+from barkspider.url.replicas import rewrite
 
 # `sid=12` is the number of a story; what identifies a session is longer.
 _SHORTEST_SESSION_VALUE = 8
@@ -25,6 +27,7 @@ _SHORTEST_SESSION_VALUE = 8
 _LISTING = re.compile(r"[NMSD]=[AD]|C=[NMSD][;&]O=[AD]")
 _SEPARATED = re.compile(r"([&;])")
 _WEB = ("http://", "https://")
+_NO_REPLICAS: Mapping[str, str] = MappingProxyType({})
 
 
 class Normaliser:
@@ -44,15 +47,17 @@ class Normaliser:
     barkspider.core.errors.UrlError: scheme: 'mailto:someone@example.com'
     """
 
-    def __init__(self, rules: UrlRules, domains: Domains) -> None:
-        self.rules = rules
+    def __init__(self, rules: UrlRules, domains: Domains, replicas: Mapping[str, str] = _NO_REPLICAS) -> None:
+        """`replicas` are hosts instead of which others are named; names as the rules have them, and no original is a replica."""
+        self.rules, self._replicas = rules, replicas
         self._domains = domains
         self._drop_fragment = rules.drop_fragment
         self._drop_userinfo = rules.drop_userinfo
         self._trim_listings = rules.trim_listings
         self._add_www = rules.add_www
         self._max_length = rules.max_length
-        self._needs_rules = rules.add_www or not rules.drop_fragment  # whatever the URL is
+        # Whatever the URL is.
+        self._needs_rules = rules.add_www or not rules.drop_fragment or bool(replicas)
         self._index_endings = (
             tuple(f"/{name}" for name in rules.index_names) if rules.drop_index_names else ()
         )
@@ -140,6 +145,8 @@ class Normaliser:
             url = url[: url.rindex("/") + 1]
         if self._add_www:
             url = self._with_www(url)
+        if self._replicas:
+            url = rewrite(url, self._replicas)
         if fragment:
             url += fragment
         if len(url) > self._max_length:
@@ -173,12 +180,8 @@ class Normaliser:
         return address + mark + query
 
     def _with_www(self, url: str) -> str:
-        start = url.index("/") + 2
-        end = url.index("/", start)
-        start = url.rfind("@", start, end) + 1 or start
+        start, end = host_span(url)
         host = url[start:end]
-        if host[-1] != "]":
-            host = host.partition(":")[0]
         # Names of the second level alone: of those at the third, 16% have no www. (Viúva Negra, Table II).
         if host.count(".") == 1 and not host.startswith("www.") and self._domains.is_registered(host):
             return f"{url[:start]}www.{url[start:]}"

@@ -19,7 +19,7 @@ _SPECIAL = ("http", "https", "ws", "wss", "ftp")  # but for `file`, whose host m
 _SLASHES = re.compile(r"[\x00-\x20]*[/\\][\t\n\r]*[/\\][/\\\t\n\r]*")
 
 
-class Parts(NamedTuple):
+class UrlParts(NamedTuple):
     """What a request needs of a URL. `target` is the path and query, as in the request line."""
 
     scheme: str
@@ -57,13 +57,13 @@ def _why(error: Exception) -> str:
 
 
 @lru_cache(maxsize=1024)  # from the request for a page to its row in a table there are some hundred others
-def split(url: str) -> Parts:
+def split(url: str) -> UrlParts:
     """Take a canonical http or https URL apart; the default port is filled in.
 
     >>> split("https://example.com/a?b=1")
-    Parts(scheme='https', host='example.com', port=443, target='/a?b=1')
+    UrlParts(scheme='https', host='example.com', port=443, target='/a?b=1')
     >>> split("http://[::1]:8080/")
-    Parts(scheme='http', host='[::1]', port=8080, target='/')
+    UrlParts(scheme='http', host='[::1]', port=8080, target='/')
     """
     scheme, _, rest = url.partition("://")
     authority, slash, target = rest.partition("/")
@@ -74,8 +74,8 @@ def split(url: str) -> Parts:
     # An IPv6 literal ends in a bracket, so a colon is a port's only when something follows the bracket.
     if ":" in authority and authority[-1] != "]":
         host, _, digits = authority.rpartition(":")
-        return Parts(scheme, host, int(digits), slash + target)
-    return Parts(scheme, authority, 443 if scheme == "https" else 80, slash + target)
+        return UrlParts(scheme, host, int(digits), slash + target)
+    return UrlParts(scheme, authority, 443 if scheme == "https" else 80, slash + target)
 
 
 def origin(url: str) -> str:
@@ -88,3 +88,19 @@ def origin(url: str) -> str:
     if "@" in url[:end]:
         return url[: url.index("/") + 2] + url[:end].rpartition("@")[2]
     return url[:end]
+
+
+def host_span(url: str) -> tuple[int, int]:
+    """Where the host of a canonical URL begins and ends in its text.
+
+    >>> url = "http://user@example.com:8080/"
+    >>> url[slice(*host_span(url))]
+    'example.com'
+    """
+    start = url.index("/") + 2
+    end = url.index("/", start)
+    start = url.rfind("@", start, end) + 1 or start
+    if url[end - 1] != "]":
+        colon = url.find(":", url.find("]", start, end) + 1 or start, end)
+        end = end if colon < 0 else colon
+    return start, end

@@ -51,7 +51,8 @@ def slotted(keys: int, places: int) -> int: ...
 @overload
 def slotted(keys: KeyColumn, places: KeyColumn) -> KeyColumn: ...
 def slotted(keys: Any, places: Any) -> Any:
-    """Keys with the slots of these domains or hosts, given by their keys, in the lowest 12 bits; for arrays, or for one of each.
+    """Keys with the slots of these domains or hosts, given by their keys, in the lowest 12 bits; for arrays, or for one
+    of each.
 
     52 bits of hash are left, but keys of different slots never meet: so only n keys of the same slot lose n²/2^53 of
     them to collisions, and over all slots it is as before.

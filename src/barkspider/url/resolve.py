@@ -44,9 +44,9 @@ _SLASH, _MARK, _COLON, _DOT, _PERCENT, _EQUALS, _AND, _SEMICOLON, _TWO, _E, _BLA
 
 
 class Resolved(NamedTuple):
-    """A row of `found` for each target, or each of the first for whose URLs there was room: where its URL lies in `urls`, the
-    number of its origin, and 0, or REFUSED, how many links that are, 0, and the number of the reason. `used` bytes of `urls` are
-    written, and so many rows are `unusual`."""
+    """A row of `found` for each target, or each of the first for whose URLs there was room: where its URL lies in
+    `urls`, the number of its origin, and 0, or REFUSED, how many links that are, 0, and the number of the reason.
+    `used` bytes of `urls` are written, and so many rows are `unusual`."""
 
     urls: Bytes
     found: npt.NDArray[np.int64]

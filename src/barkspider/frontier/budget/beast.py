@@ -97,10 +97,10 @@ class Gauges:
 class Beast:
     """See the module. Filled by `star` with `put`, emptied by `irlbot`, into `permits`, with `take`; one thread owns it.
 
-    Invariants: no URL is lost, and none comes out twice; a domain has at most B_x URLs in a queue, with the B_x
-    that counted when it began that queue, and s times that of what a re-scan has placed. Depth, parent and time travel with each URL. It is a `Structure`:
-    its table is in the folder `beast`, its queues are in `queues`. After a StorageError only the last commit
-    counts.
+    Invariants: no URL is lost, and none comes out twice; a domain has at most B_x URLs in a queue, with the B_x that
+    counted when it began that queue, and s times that of what a re-scan has placed. Depth, parent and time travel with
+    each URL. It is a `Structure`: its table is in the folder `beast`, its queues are in `queues`. After a StorageError
+    only the last commit counts.
 
     >>> import tempfile
     >>> from barkspider.core.records import UrlRow
@@ -128,7 +128,8 @@ class Beast:
         block: int = BLOCK,
         state: dict[str, Any] | None = None,
     ) -> None:
-        """A new one, or the one whose last `state` the store has. Q_F gathers so many bytes in RAM, each other queue no more."""
+        """A new one, or the one whose last `state` the store has. Q_F gathers so many bytes in RAM, each other queue no
+        more."""
         self.moved = Moved()
         self._env, self._folder, self._most_queues = env, folder, settings.max_queues
         self._block = min(block, _BLOCK)

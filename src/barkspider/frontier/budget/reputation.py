@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from barkspider.core.errors import StorageError, UsageError
 from barkspider.core.events import Prepared
-from barkspider.frontier.budget.redirects import NO_LEADS, Leads, Redirects
+from barkspider.frontier.budget.domain_redirects import NO_LEADS, DomainRedirects, Leads
 from barkspider.graph.aliases import Aliases
 from barkspider.graph.arrays import KEYS, ArrayFile, ArrayWriter, Traffic
 from barkspider.storage.columns import Keys
@@ -95,7 +95,7 @@ class Reputation:
         *,
         memory: int,
         first: int = FIRST,
-        redirects: Redirects | None = None,
+        redirects: DomainRedirects | None = None,
         background: bool = True,
         state: dict[str, Any] | None = None,
     ) -> None:

@@ -3,11 +3,11 @@
     edges of parsed pages ─► DRUM edges, check+update ─ new ones ─► DRUM indegree, update: add 1
     new URLs, URLs from Q_F ────────────────────────────────────► DRUM indegree, check ─► budgeted ─► beast
 
-With `budget.reputation` = supporters, new edges go to `reputation` as well, which ranks their graph now and
-then: its supporters go to a third DRUM, and while they are in force URLs are checked against that one. With
-`budget.merge_redirects` a fourth one knows who only redirects to another (`redirects`). Of several processes that divide a
-crawl one, the `RANKER`, has the edges to all domains and ranks them; it counts in-degrees of its own domains alone, and what it
-finds it gives out (`scores`), to come back to all of them (`take_score`), itself included.
+With `budget.reputation` = supporters, new edges go to `reputation` as well, which ranks their graph now and then: its
+supporters go to a third DRUM, and while they are in force URLs are checked against that one. With
+`budget.merge_redirects` a fourth one knows who only redirects to another (`domain_redirects`). Of several processes
+that divide a crawl one, the `RANKER`, has the edges to all domains and ranks them; it counts in-degrees of its own
+domains alone, and what it finds it gives out (`scores`), to come back to all of them (`take_score`), itself included.
 
 The paper keeps with each domain the hashes of all its in-neighbours, as one value of `PLDindegree`. Then
 every check of URLs would pass over the whole graph, 8 bytes an edge: 14.7 GB for the 1.8 billion edges of the
@@ -31,11 +31,11 @@ from barkspider.core.errors import SettingsError, StorageError
 from barkspider.core.events import Score
 from barkspider.core.settings import Budget
 from barkspider.core.texts import Texts
-from barkspider.frontier.budget import redirects, reputation
-from barkspider.frontier.budget.budgets import Budgets, Distribution
+from barkspider.frontier.budget import domain_redirects, reputation
+from barkspider.frontier.budget.domain_redirects import DomainRedirects
 from barkspider.frontier.budget.hearsay import Hearsay
-from barkspider.frontier.budget.redirects import Redirects
 from barkspider.frontier.budget.reputation import Notice, Reputation
+from barkspider.model.budgets import Budgets, Distribution
 from barkspider.storage.columns import Keys
 from barkspider.storage.drum.repository import CHECK, CHECK_UPDATE, UPDATE, Drum
 from barkspider.storage.drum.sizing import Allowance, Sizing
@@ -115,7 +115,7 @@ def _check_unchanged(
             "budget.reputation was another when this crawl began, and which domains linked to which "
             "is kept for supporters only: leave it as it was"
         )
-    if merge_redirects != (state(redirects.NAME) is not None):
+    if merge_redirects != (state(domain_redirects.NAME) is not None):
         raise SettingsError(
             "budget.merge_redirects was another when this crawl began, and which domains redirected "
             "is kept only with it: leave it as it was"
@@ -194,11 +194,11 @@ class Star:
         )
         self._indegree = scores("star/indegree", "add")
         self._supporters: _Scores | None = None
-        self._redirects: Redirects | None = None
+        self._redirects: DomainRedirects | None = None
         self._reputation: Reputation | None = None
         if merge_redirects:
-            self._redirects = Redirects(
-                env, folder, sizing=edge_sizing, background=background, state=state(redirects.NAME)
+            self._redirects = DomainRedirects(
+                env, folder, sizing=edge_sizing, background=background, state=state(domain_redirects.NAME)
             )
         if by_supporters:
             self._supporters = scores("star/supporters", "replace")
@@ -223,7 +223,7 @@ class Star:
         self._added: tuple[Distribution, Distribution, Distribution] | None = None  # the last two, and both
 
     @property
-    def structures(self) -> tuple[Drum | Redirects | Reputation, ...]:
+    def structures(self) -> tuple[Drum | DomainRedirects | Reputation, ...]:
         """What a store has to commit."""
         ranking = (self._redirects, self._reputation)
         return (*self._passed(), *(part for part in ranking if part is not None))
@@ -275,7 +275,7 @@ class Star:
         self._edges.feed(CHECK_UPDATE, edge_keys(sources, targets), aux=aux)
 
     def add_answer(self, domain: int, target: int) -> None:
-        """A page of a domain redirects into another, or with `redirects.NOWHERE` is a page, by their keys."""
+        """A page of a domain redirects into another, or with `domain_redirects.NOWHERE` is a page, by their keys."""
         if self._redirects is not None and domain != target:
             self._redirects.add(domain, target)
 

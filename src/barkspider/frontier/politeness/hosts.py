@@ -139,6 +139,14 @@ class Host(HostPace):
         self.last = entry
         self.length += 1
 
+    def push_first(self, entry: QueuedUrl) -> None:
+        """Queue a URL before the others."""
+        entry.behind = self.first
+        if self.first is None:
+            self.last = entry
+        self.first = entry
+        self.length += 1
+
     def pop(self, entry: QueuedUrl) -> None:
         """Take the first entry out of the queue."""
         self.first = entry.behind

@@ -90,9 +90,8 @@ class Slots:
         self._held: dict[int, _Held] = {}
         self._late: dict[int, _Held] = {}  # those that are held for long
         self._used = [0] * RANKS  # held by each rank
-        self._by: dict[
-            int | str, int
-        ] = {}  # held by each domain and each network, or a few more; empty if not known
+        # Held by each domain and each network, or a few more; empty if not known.
+        self._by: dict[int | str, int] = {}
         self._counted = -inf  # when that was counted
         # What was left to each rank in the last look, and given since; what is left now, empty if not known.
         self._lefts, self._given = [0] * RANKS, 0

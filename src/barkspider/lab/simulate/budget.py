@@ -26,11 +26,11 @@ from barkspider.core.errors import UsageError
 from barkspider.core.settings import Budget
 from barkspider.core.texts import Texts
 from barkspider.frontier.budget.beast import Beast
-from barkspider.frontier.budget.budgets import Budgets, Distribution
 from barkspider.frontier.budget.star import edge_keys
 from barkspider.lab.simulate.queues import Naive, Plain, Queues
 from barkspider.lab.simulate.repeats import Summary
 from barkspider.lab.webgraph import WebGraph
+from barkspider.model.budgets import Budgets, Distribution
 from barkspider.model.irlbot import beast_speed, naive_speed, over_budget
 from barkspider.storage.env import Env
 from barkspider.storage.keyset import KeySet

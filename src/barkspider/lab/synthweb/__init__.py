@@ -15,11 +15,12 @@ How the data moves:
 5. `running_web` runs a `Server` in a process of its own and tells which settings lead a crawler to it, `running_graph`
    one of a stored graph.
 
-Where these are: `spec`, `web`, `server`, `process`; requests and answers in `exchange`, graphs in `graph`. `names` has the
-vocabulary, `prose` the running text, `robots` the texts of robots.txt; `kernels` says how this package compiles.
+Where these are: `spec`, `web`, `server`, `process`; requests and answers in `answer`, graphs in `graph`. `names` has the
+vocabulary, `prose` the running text, `robots` the texts of robots.txt, `changes` by which rates
+pages change; `kernels` says how this package compiles.
 """
 
-from barkspider.lab.synthweb.exchange import Answer, Manner, Request
+from barkspider.lab.synthweb.answer import Answer, Manner, Request
 from barkspider.lab.synthweb.graph import domain_edges, write_domain_graph, write_graph
 from barkspider.lab.synthweb.log import LoggedRequest, read_log
 from barkspider.lab.synthweb.process import RunningWeb, running_graph, running_web

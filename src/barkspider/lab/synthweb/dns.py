@@ -6,7 +6,7 @@ import asyncio
 import socket
 from typing import cast
 
-from barkspider.lab.synthweb.exchange import AnyWeb
+from barkspider.lab.synthweb.answer import AnyWeb
 
 _A, _ANY, _IN = 1, 255, 1
 _NO_ERROR, _FORMAT_ERROR, _NO_SUCH_NAME, _NOT_IMPLEMENTED = 0, 1, 3, 4

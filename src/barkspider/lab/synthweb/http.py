@@ -15,7 +15,7 @@ from typing import cast
 import brotli
 from isal import isal_zlib
 
-from barkspider.lab.synthweb.exchange import NOT_FOUND, Answer, AnyWeb, Manner, Request
+from barkspider.lab.synthweb.answer import NOT_FOUND, Answer, AnyWeb, Manner, Request
 from barkspider.lab.synthweb.log import RequestLog
 
 # More than any client sends; a request that is longer gets 431.

@@ -61,8 +61,8 @@ TABLES = types.NamedTuple(
 # What a draw is for, so that draws for different purposes are independent; each has 2,000 numbers of its own.
 (
     FOR_HOSTS, FOR_SIZE, FOR_SERVER, FOR_STYLE, FOR_PATH, FOR_ROBOTS, FOR_NAV, FOR_FOOTER, FOR_BODY, FOR_FORM,
-    FOR_LENGTH, FOR_NAME, FOR_PROSE, FOR_HAZARD, FOR_DEGREE, FOR_EDITION,
-) = range(0, 32_000, 2_000)  # fmt: skip
+    FOR_LENGTH, FOR_NAME, FOR_PROSE, FOR_HAZARD, FOR_DEGREE, FOR_EDITION, FOR_CHANGES,
+) = range(0, 34_000, 2_000)  # fmt: skip
 
 # No page has more links: the heavy tail is cut where it stops being a page.
 MAX_LINKS = 1_000

@@ -19,7 +19,7 @@ from typing import Any
 import uvloop
 
 from barkspider.core.errors import BarkspiderError
-from barkspider.lab.synthweb.exchange import AnyWeb
+from barkspider.lab.synthweb.answer import AnyWeb
 from barkspider.lab.synthweb.server import Server
 from barkspider.lab.synthweb.spec import WebSpec
 from barkspider.lab.synthweb.stored import StoredWeb

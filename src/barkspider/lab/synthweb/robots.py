@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from barkspider.lab.synthweb import model
-from barkspider.lab.synthweb.exchange import NOT_FOUND, Answer, redirect
+from barkspider.lab.synthweb.answer import NOT_FOUND, Answer, redirect
 from barkspider.lab.synthweb.model import Tables
 from barkspider.lab.synthweb.names import SECTIONS_PER_SITE
 from barkspider.lab.synthweb.text import ENDINGS, style_of, write_section

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from barkspider.core.errors import UsageError
 from barkspider.core.extras import needing
+from barkspider.lab.synthweb.answer import AnyWeb
 from barkspider.lab.synthweb.dns import NameServer
-from barkspider.lab.synthweb.exchange import AnyWeb
 from barkspider.lab.synthweb.hazards import server_address
 from barkspider.lab.synthweb.http import Connection, Service
 from barkspider.lab.synthweb.log import LoggedRequest, RequestLog

@@ -40,7 +40,7 @@ MAX_PAGES = 4_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class WebSpec:
-    """The complete description of a web: two equal ones give the same web, byte for byte.
+    """The complete description of a web: two equal ones give the same web, byte for byte, at any time.
 
     `domains` and `servers` are derived from `pages` when left at 0.
 
@@ -78,12 +78,20 @@ class WebSpec:
     """Seconds named in Retry-After."""
     edition: int = 0
     """How often the web has been revised: each time a quarter of the pages get another text, none other links."""
+    changes: float = 0.0
+    """How often a page gets another text in a day, on average: some a thousand times as often as others (`changes`)."""
+    day: float = 86_400.0
+    """Seconds for a day of those changes."""
+    born: float = 0.0
+    """When they began, in seconds since 1970."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hazards", frozenset(self.hazards))
         _within("seed", self.seed, 0, 2**62)
         _within("pages", self.pages, 1, MAX_PAGES)
         _within("edition", self.edition, 0, 2**31)
+        _within("changes", self.changes, 0, 1_000)
+        _within("day", self.day, 0.001, 10**9)
         _within("links_per_page", self.links_per_page, 10, 500)
         _within("page_bytes", self.page_bytes, 2_000, 1_000_000)
         _within("https_share", self.https_share, 0, 1)

@@ -16,7 +16,7 @@ import numpy as np
 
 from barkspider.core.errors import UrlError
 from barkspider.core.settings import UrlRules
-from barkspider.lab.synthweb.exchange import NOT_FOUND, Answer, Request
+from barkspider.lab.synthweb.answer import NOT_FOUND, Answer, Request
 from barkspider.lab.synthweb.hazards import server_address
 from barkspider.lab.webgraph import WebGraph, load_web
 from barkspider.url import Domains, Normaliser, split

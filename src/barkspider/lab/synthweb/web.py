@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import time
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from urllib.parse import urljoin
@@ -13,7 +14,8 @@ import numpy as np
 
 from barkspider.core.errors import UsageError
 from barkspider.lab.synthweb import hazards, model, robots, sites
-from barkspider.lab.synthweb.exchange import NOT_FOUND, Answer, Manner, Request, redirect
+from barkspider.lab.synthweb.answer import NOT_FOUND, Answer, Manner, Request, redirect
+from barkspider.lab.synthweb.changes import Changes
 from barkspider.lab.synthweb.hazards import Ground, Hazard, server_address
 from barkspider.lab.synthweb.model import FOR_EDITION, FOR_HAZARD, FOR_SERVER, Bytes, Int64s, draw, unit
 from barkspider.lab.synthweb.names import domain_number, label_number, split_host
@@ -49,8 +51,10 @@ class Web:
     (True, 0, 200)
     """
 
-    def __init__(self, spec: WebSpec | None = None) -> None:
+    def __init__(self, spec: WebSpec | None = None, clock: Callable[[], float] = time.time) -> None:
+        """`clock` gives the time by which pages change, if they do, in seconds since 1970."""
         self.spec = spec or WebSpec()
+        self._clock, self._changes = clock, Changes(self.spec.seed, self.spec.changes)
         self.tables = sites.build(self.spec)
         self.ground = Ground(self.spec, self.tables, self.url)
         self.hazards: dict[str, Hazard] = {
@@ -193,12 +197,22 @@ class Web:
         return site is not None and site.hazard is not None and site.hazard.name in _SPAM
 
     def revision(self, page: int) -> int:
-        """How often a page has been given another text, up to the edition of the web.
+        """How often a page has been given another text, up to the edition of the web, and by now.
 
         >>> Web(WebSpec(pages=1_000)).revision(0), Web(WebSpec(pages=1_000, edition=4)).revision(0)
         (0, 1)
         """
-        return (self.spec.edition + draw(self.spec.seed, FOR_EDITION, page) % _EDITIONS) // _EDITIONS
+        revised = (self.spec.edition + draw(self.spec.seed, FOR_EDITION, page) % _EDITIONS) // _EDITIONS
+        return revised + self.version(page, self._clock()) if self.spec.changes else revised
+
+    def version(self, page: int, when: float) -> int:
+        """How often a page has changed by a time, in seconds since 1970.
+
+        >>> web = Web(WebSpec(pages=1_000, changes=2.0, day=10.0))
+        >>> web.version(0, 0.0), web.version(0, 1_000.0) > 0
+        (0, True)
+        """
+        return self._changes.version(page, (when - self.spec.born) / self.spec.day)
 
     def robots_txt(self, host: str) -> tuple[int, bytes]:
         """Status and body of a host's robots.txt, behind its redirect if it has one."""
@@ -296,7 +310,7 @@ class Web:
         if rank < 0:
             return None
         out, page = self._page, int(self.tables.start[host]) + rank
-        revision = self.revision(page) if self.spec.edition else 0
+        revision = self.revision(page) if self.spec.edition or self.spec.changes else 0
         version = revision << 32 | page
         links = self._hazard_links(page, host) if self.hazards else []
         if not links and not revision:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barkspider.core.errors import StorageError
-from barkspider.frontier.exchange import MAIL, batch_name
+from barkspider.frontier.batches import MAIL, batch_name
 from barkspider.parallel.post import ACKNOWLEDGED, BATCH, ranks_name
 from barkspider.storage.env import Env
 from barkspider.storage.store.snapshot import read_snapshot

@@ -7,9 +7,9 @@ another node when its own dies; then it goes on with the stations that there are
 from __future__ import annotations
 
 import asyncio
+import time
 import traceback
 from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +20,18 @@ from barkspider.core.errors import BarkspiderError, JobError, StorageError
 from barkspider.core.load import dump_settings, parse_settings
 from barkspider.core.settings import Settings
 from barkspider.engine.copying import copy_about, read_about
-from barkspider.engine.folder import LOCK, SETTINGS
+from barkspider.engine.folder import DIVISION, LOCK, SETTINGS, read_division
 from barkspider.engine.job import SEEDS, Job
 from barkspider.engine.trust import write_settings
-from barkspider.parallel.cluster.station import Order
+from barkspider.parallel.cluster.station import Order, check_version
 from barkspider.parallel.cluster.stations import RemotePart, Stations
 from barkspider.parallel.division import write_division
 from barkspider.parallel.supervisor import Supervisor
 from barkspider.storage.env import Env
 
-_KEPT = 20  # lines for a person that nobody has read
+_DRAINED = 4  # looks at the parts between two at the nodes
+_SUCCESSION = 60.0  # seconds for the process of one before this to end
+_KEPT = 20  # lines for a person
 
 
 class ClusterSupervisor(Supervisor):
@@ -37,7 +39,7 @@ class ClusterSupervisor(Supervisor):
 
     def __init__(self, job: Job, stations: Stations, tell: Any) -> None:
         self._stations = stations
-        self._lamented = set[str]()  # what was told of parts that cannot be had
+        self._lamented = set[str]()  # what was told of parts and nodes
         lease, count = job.settings.parallel.lease, job.settings.parallel.processes
         self.parts = [RemotePart(part, stations, lease, job.seeds, not job.resumed) for part in range(count)]
         super().__init__(job, tell, self.parts)
@@ -59,13 +61,36 @@ class ClusterSupervisor(Supervisor):
         self._copy_about()
 
     async def _look(self) -> None:
+        if self._looks % _DRAINED == 0 and not self._stopped_by:
+            await self._look_who_leaves()
         await super()._look()
         for part in self.parts:
-            if part.lost and part.lost not in self._lamented:
-                self._lamented.add(part.lost)
-                self._tell(f"{part.folder.name}: {part.lost}")
+            if part.lost:
+                self._lament(f"{part.folder.name}: {part.lost}")
             if part.lost and part.given_up and self.fault is None:
                 self.fault = BarkspiderError(f"{part.lost}; the others went on")
+
+    async def _look_who_leaves(self) -> None:
+        """Parts whose node is about to go, and whose copies lie in a store, go on elsewhere at once."""
+        with suppress(RayError):
+            await asyncio.to_thread(self._stations.look_who_leaves)
+        for part in self.parts:
+            node = self._stations.nodes[part.number]
+            if node not in self._stations.leaving:
+                continue
+            if part.leave():
+                self._lament(f"{part.folder.name} goes on elsewhere: node {node[:12]} is about to go")
+            elif not self._stations.has_store:
+                self._lament(
+                    f"node {node[:12]} is about to go, and without a store {part.folder.name} goes with it"
+                )
+
+    def _lament(self, line: str) -> None:
+        """Tell something once."""
+        if line not in self._lamented:
+            self._lamented.add(line)
+            self._tell(line)
+            self._log("told", line=line)
 
     def _is_over(self) -> bool:
         over = super()._is_over()
@@ -88,12 +113,15 @@ class ClusterSupervisor(Supervisor):
 class Overseer:
     """The actor. Asynchronous: its methods and the crawl share a loop."""
 
-    def __init__(self, path: str, settings: str, seeds: list[str], resumed: bool) -> None:
+    def __init__(self, path: str, settings: str, seeds: list[str], resumed: bool, version_: str) -> None:
+        check_version(version_)
         self._env, self._path = Env(), Path(path)
-        self._lines: list[str] = []
+        self._lines: list[str] = []  # the last of what was said
+        self._said = 0
         chosen = parse_settings(settings, "the settings of the crawl")
         self._job = self._open(chosen, seeds, resumed)
-        order = Order(path, 0, 0, dump_settings(self._job.settings), version("barkspider"), False)
+        generation = read_division(self._path).get("generation", 0)
+        order = Order(path, 0, 0, generation, dump_settings(self._job.settings), version_, False)
         me = ray.get_runtime_context().current_actor
         has_store = bool(chosen.store.url)
         stations = Stations(order, me, chosen.parallel.processes, has_store)
@@ -114,13 +142,20 @@ class Overseer:
             Job.create(self._path, settings, seeds, self._env).close()
         else:
             resumed = True
-        write_division(self._env, self._path, settings)
+        division = read_about(settings.store.url, DIVISION) if settings.store.url else None
+        if division is None:
+            write_division(self._env, self._path, settings)
+        else:  # it may have been divided anew, elsewhere
+            self._env.write_whole(self._path / DIVISION, division)
         write_settings(self._env, self._path, settings)
-        lock = self._env.lock(self._path / LOCK)
-        if lock is None:
-            raise JobError(
-                f"{self._path} is in use by another barkspider; wait for it, or choose another --job"
-            )
+        # Another that Ray took for dead, and started this one in its place, ends when it hears of that.
+        end = time.monotonic() + (_SUCCESSION if resumed else 0.0)
+        while (lock := self._env.lock(self._path / LOCK)) is None:
+            if time.monotonic() >= end:
+                raise JobError(
+                    f"{self._path} is in use by another barkspider; wait for it, or choose another --job"
+                )
+            time.sleep(1.0)
         return Job(self._path, settings, self._env, lock, resumed)
 
     async def run(self) -> None:
@@ -151,20 +186,21 @@ class Overseer:
         await self.run()  # if Ray has started this one again
         return self._supervisor is not None and self._supervisor.parts[part].renew(number)
 
-    async def poll(self) -> dict[str, Any]:
-        """How the crawl is, for whoever shows it."""
+    async def poll(self, heard: int = 0) -> dict[str, Any]:
+        """How the crawl is, for whoever shows it and has heard so many lines."""
         await self.run()
-        lines, self._lines = self._lines, []
+        # One that Ray has started again has said less than its predecessor.
+        fresh = self._said - heard if heard <= self._said else self._said
+        about = {"lines": self._lines[-fresh:] if fresh else [], "said": self._said, "error": self._error}
         if self._supervisor is None or self._running is None:
-            return {"state": "starting", "over": False, "lines": lines, "error": self._error, "fault": ""}
+            return {"state": "starting", "over": False, "fault": "", **about}
         supervisor, over = self._supervisor, self._running.done()
         final = self._running.result() if over else None
         told = final or supervisor.statistics()
         return {
             "state": "ended" if over else supervisor.state(),
             "over": over,
-            "lines": lines,
-            "error": self._error,
+            **about,
             "fault": str(supervisor.fault) if supervisor.fault else "",
             "where": supervisor.whereabouts(),
             "statistics": told.as_dict(),
@@ -189,4 +225,4 @@ class Overseer:
                 self._supervisor.abort()
 
     def _say(self, line: str) -> None:
-        self._lines = [*self._lines, line][-_KEPT:]
+        self._lines, self._said = [*self._lines, line][-_KEPT:], self._said + 1

@@ -1,6 +1,6 @@
 """The actor of one part: starts its process on the node where the actor is, and carries what that has for others.
 
-ROOT = JOB/at-NODE/0001: one part on one node
+ROOT = JOB/at-NODE/0001: one part on one node, or JOB/at-NODE/0001/generation-0001 if the crawl was divided anew
   part-0001/     the job of the part
   mail/          batches, see `mail`
 """
@@ -28,7 +28,7 @@ from barkspider.core.load import parse_settings
 from barkspider.core.settings import Settings
 from barkspider.engine.control import ask
 from barkspider.engine.copying import has_copy, take_over
-from barkspider.engine.folder import SETTINGS
+from barkspider.engine.folder import SETTINGS, parts_in
 from barkspider.engine.job import Job, read_seeds
 from barkspider.engine.trust import write_settings
 from barkspider.frontier.census import KeySample, committed_census
@@ -52,11 +52,13 @@ _UNKNOWN = 1.0  # seconds until a server is asked for again whose owner does not
 
 
 class Order(NamedTuple):
-    """What a station needs to know of the crawl. `number` is greater than that of any station of the part before it."""
+    """What a station needs to know of the crawl. `number` is greater than that of any station of the part before it;
+    `generation` counts how often the crawl was divided anew."""
 
     job: str
     part: int
     number: int
+    generation: int
     settings: str
     version: str
     replaces: bool
@@ -64,6 +66,20 @@ class Order(NamedTuple):
 
 class FencedStationError(BarkspiderError):
     """A later station has taken the place of the one that asks."""
+
+
+def check_version(other: str) -> None:
+    """Raise `JobError` where whoever speaks to this node has another barkspider.
+
+    >>> check_version("0.0.1")
+    Traceback (most recent call last):
+        ...
+    barkspider.core.errors.JobError: ...: install the same on all nodes
+    """
+    if other != version("barkspider"):
+        raise JobError(
+            f"a node has barkspider {version('barkspider')}, another {other}: install the same on all nodes"
+        )
 
 
 def root_of(job: str, node: str, part: int) -> Path:
@@ -89,6 +105,7 @@ class Station:
         root = root_of(order.job, self._node, order.part)
         if not self._settings.store.url:  # then what lies on this machine is all there is
             root = next(iter(roots(order.job, order.part)), root)
+        root = parts_in(root, {"generation": order.generation})
         self._env, self._folder = Env(), root / f"part-{order.part:04d}"
         self._env.make_folder(root)
         self._mail = Mail(self._env, root, order.part, count)
@@ -112,10 +129,7 @@ class Station:
     async def start(self, seeds: Sequence[str], fresh: bool) -> list[str]:
         """Start the process of the part, where it was or from its last copy; the seeds that it does not know of yet. `fresh`
         says that the part has never begun, and may be made."""
-        if self._order.version != version("barkspider"):
-            raise JobError(
-                f"a node has barkspider {version('barkspider')}, another {self._order.version}: install the same on all"
-            )
+        check_version(self._order.version)
         self._is_starting = True
         try:
             return await self._start(seeds, fresh)

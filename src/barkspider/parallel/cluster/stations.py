@@ -42,6 +42,7 @@ class Stations:
         self.numbers = [0] * processes
         self.nodes = [""] * processes
         self.suspects: set[str] = set()  # nodes whose station did not answer
+        self.leaving: frozenset[str] = frozenset()  # nodes that are about to go
 
     def find(self) -> dict[int, str]:
         """The nodes on whose machines parts of the job lie, by the number of the part."""
@@ -61,17 +62,28 @@ class Stations:
         """The node for a part: where it was, if that is alive and it may be, else the one with the fewest parts a CPU."""
         alive = {node["NodeID"]: node["Resources"].get("CPU", 1.0) for node in ray.nodes() if node["Alive"]}
         self.suspects &= alive.keys()
-        if home in alive and (home not in self.suspects or not self.has_store):
+        shunned = self.suspects | self.leaving
+        if home in alive and (home not in shunned or not self.has_store):
             return home
         if home and not self.has_store:
             raise JobError(f"part-{part:04d} was on a node that is gone, and without a store it is lost")
         # A node that did not answer is taken when there is no other.
-        fit = {node: cpus for node, cpus in alive.items() if node not in self.suspects} or alive
+        fit = {node: cpus for node, cpus in alive.items() if node not in shunned} or alive
         if not fit:
             raise JobError("the cluster has no node that is alive")
         taken = Counter(node for other, node in enumerate(self.nodes) if node and other != part)
         chosen: str = min(fit, key=lambda node: ((taken[node] + 1) / max(fit[node], 1.0), node))
         return chosen
+
+    def look_who_leaves(self) -> None:
+        """Ask Ray which nodes are about to go: `ray drain-node` tells it, and so does `ray start --block` that gets SIGTERM."""
+        # There is no public name for it; Ray's own libraries ask here, too.
+        draining = ray._private.state.state.get_draining_nodes()
+        self.leaving = frozenset(draining) if draining else frozenset()
+        if self.leaving and not any(
+            node["Alive"] and node["NodeID"] not in self.leaving for node in ray.nodes()
+        ):
+            self.leaving = frozenset()  # there is nowhere else
 
     def hire(self, part: int, node: str, replaces: bool) -> Any:
         """A further station for a part, on a node."""
@@ -137,6 +149,7 @@ class RemotePart(Part):
         self._code: int | None = None
         self._buried = True  # whether it is known that there is no process
         self.home, self._first = "", True
+        self._leaves = False  # whether it was told to end, to go on elsewhere
         self.lost = ""  # why the part cannot be had back
         self.pid = 0
 
@@ -159,9 +172,21 @@ class RemotePart(Part):
         """See `Part`: a station that answers stays."""
         code, self._code, self._buried = self._code, None, True
         if code == -1:  # it is not known what became of it
-            self._station = self._stations.handles[self.number] = None
-            self._starting = None
+            self._dismiss()
         return code
+
+    def leave(self) -> bool:
+        """Let its process make a last checkpoint and copy, because its node is about to go; where another takes over, it goes
+        on with that. May be called again and again; whether it leaves."""
+        begun = self._starting is None or self._starting.done()
+        if self._stations.has_store and self.is_running and begun and self._station is not None:
+            self._leaves = True
+            self._station.end.remote(None)
+        return self._leaves
+
+    def _dismiss(self) -> None:
+        self._station = self._stations.handles[self.number] = self._starting = None
+        self._leaves = False
 
     def adopt(self, station: Any) -> None:
         """Go on with a station that runs."""
@@ -223,6 +248,11 @@ class RemotePart(Part):
         self._stations.introduce(self.number, told["met"])
         self._code, self.pid = told["code"], told["pid"]
         self.home = self._stations.nodes[self.number] = told["node"]
+        if self._leaves and self._code is not None:  # it has ended for sure: no lease need be waited for
+            with suppress(RayError):
+                ray.kill(station)
+            self._dismiss()
+            self._code, self._buried = None, True
         if told["answer"] is not None and self._owed:
             owed, self._owed = self._owed, []
             await self.ask("add", urls=owed, again=[])

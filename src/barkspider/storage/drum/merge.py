@@ -24,7 +24,7 @@ from barkspider.storage.drum.counters import DrumCounters
 from barkspider.storage.drum.known import BLOCK, SEGMENT, Cursor, Segment, Writer, read_blocks
 from barkspider.storage.drum.results import ResultWriter
 from barkspider.storage.drum.update import Update
-from barkspider.storage.drum.values import Answers, compare
+from barkspider.storage.drum.values import LookedUp, compare
 from barkspider.storage.env import Env, ReadFile
 from barkspider.storage.kernels import insert_keys, probe, sort_rows
 
@@ -36,7 +36,7 @@ _EMIT = 1 << 16  # rows of a block of results when there is no aux to follow
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MergePlan:
     """What a DRUM tells each of its merges."""
 
     env: Env
@@ -69,7 +69,7 @@ class _Bucket:
     sorted_keys: Keys
     order: npt.NDArray[np.uint32]
     unique: Bytes
-    answers: list[Answers] = field(default_factory=list)
+    answers: list[LookedUp] = field(default_factory=list)
 
     @property
     def updates(self) -> bool:
@@ -81,7 +81,7 @@ class Merge:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: MergePlan,
         number: int,
         generation: Generation,
         segments: list[Segment],

@@ -28,7 +28,7 @@ from barkspider.storage.drum.counters import DrumCounters, stored_bytes
 from barkspider.storage.drum.filling import Filling
 from barkspider.storage.drum.frontset import FrontSet
 from barkspider.storage.drum.known import BLOCK, SEGMENT, Segment, read_all, write_all
-from barkspider.storage.drum.merge import Merge, Merged, Plan, Predicate
+from barkspider.storage.drum.merge import Merge, Merged, MergePlan, Predicate
 from barkspider.storage.drum.merge_thread import MergeThread
 from barkspider.storage.drum.results import ResultFile, Results
 from barkspider.storage.drum.sizing import Allowance, Sizing
@@ -89,7 +89,7 @@ class Drum:
         self._kind: Kind = kind
         self._sizing = sizing or Sizing.choose(_DEFAULT_RAM, _DEFAULT_DISK)
         block = min(BLOCK, max(self._sizing.ram // _BLOCK_SHARE, _SMALLEST_BLOCK))
-        self._plan = Plan(
+        self._plan = MergePlan(
             env, self._folder, kind, aux, choose(update, kind, item), output == "unique", segment, block
         )
         self._front = FrontSet(front) if front else None

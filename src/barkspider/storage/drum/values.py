@@ -18,7 +18,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class LookedUp:
     """Row `rows[i]` (in order of arrival) gets `values[places[i]]`: what many rows get is there once."""
 
     rows: npt.NDArray[np.uint32]
@@ -33,7 +33,7 @@ class Comparison:
     keys: Keys
     values: Column
     unique: Mask
-    answers: Answers
+    answers: LookedUp
 
 
 def compare(
@@ -84,7 +84,7 @@ def compare(
     merged_keys, merged_values = _merged(
         known, stored, group_keys[updated], place[updated], has_prior, after, ends
     )
-    answers = Answers(order[rows], places, _of_two(stored, after, used))
+    answers = LookedUp(order[rows], places, _of_two(stored, after, used))
     return Comparison(merged_keys, merged_values, asked & ~is_known, answers)
 
 

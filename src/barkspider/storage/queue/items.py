@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from barkspider.storage.memory import Data, as_bytes
+from barkspider.storage.raw import Data, as_bytes
 
 PLAIN, LZ4 = 0, 1
 _LZ4 = pa.Codec("lz4_raw")

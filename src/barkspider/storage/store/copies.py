@@ -42,7 +42,7 @@ class FencedError(StorageError):
     """Another has taken over: whoever meets this must stop. Raised by `Copies` only."""
 
 
-class Source(NamedTuple):
+class CopiedFile(NamedTuple):
     """A file to be copied: where it lies, and how many of its bytes belong to the copy. `grows` says that the bytes that an
     earlier copy has are the same; `apart` that others may want to read it in the store."""
 
@@ -122,11 +122,11 @@ class Copies:
     >>> store, folder = (Path(tempfile.mkdtemp()) for _ in range(2))
     >>> _ = (folder / "rows").write_bytes(b"0123")
     >>> copies = Copies.claim(Remote.at(str(store)), "part")
-    >>> copies.copy({"rows": Source(folder / "rows", 4)}); copies.last.serial, copies.last.length("rows")
+    >>> copies.copy({"rows": CopiedFile(folder / "rows", 4)}); copies.last.serial, copies.last.length("rows")
     (1, 4)
     >>> later = Copies.claim(Remote.at(str(store)), "part"); later.last.files == copies.last.files
     True
-    >>> copies.copy({"rows": Source(folder / "rows", 4)})
+    >>> copies.copy({"rows": CopiedFile(folder / "rows", 4)})
     Traceback (most recent call last):
         ...
     barkspider.storage.store.copies.FencedError: part is another's by now: a later process has taken it over
@@ -156,7 +156,7 @@ class Copies:
         if max(self._remote.names(f"{self._name}/claims"), default="") > self.incarnation:
             raise FencedError(f"{self._name} is another's by now: a later process has taken it over")
 
-    def copy(self, sources: Mapping[str, Source | None]) -> None:
+    def copy(self, sources: Mapping[str, CopiedFile | None]) -> None:
         """Make a copy of these files, and only these; None stands for a file as the last copy has it. When this fails, the
         copy before stands, and it may be called again."""
         self.check()
@@ -177,7 +177,7 @@ class Copies:
         self.check()
         self._tidy(before, needed)
 
-    def _kept(self, file: str, source: Source, scanty: set[str]) -> list[Piece]:
+    def _kept(self, file: str, source: CopiedFile, scanty: set[str]) -> list[Piece]:
         """The pieces of the last copy that the next one goes on with: small ones at the end are joined with what follows."""
         pieces = list(self.last.files.get(file, ())) if source.grows else []
         while pieces and sum(piece.length for piece in pieces) > source.length:
@@ -215,7 +215,7 @@ class _Making:
         self._pack = f"{name}/packs/{number}"
         self._waiting: list[tuple[str, Path, int, int]] = []  # file, where it lies, from where, how much
 
-    def take(self, file: str, source: Source, kept: list[Piece]) -> None:
+    def take(self, file: str, source: CopiedFile, kept: list[Piece]) -> None:
         """Let a file be part of the copy, of which some pieces are in the store."""
         self.files[file] = kept
         start = sum(piece.length for piece in kept)

@@ -16,7 +16,7 @@ import xxhash
 from barkspider.core.errors import StorageError
 from barkspider.storage.env import Env
 from barkspider.storage.format import HEADER_SIZE, check_header, header
-from barkspider.storage.memory import Data, as_bytes
+from barkspider.storage.raw import Data, as_bytes
 
 MAGIC, VERSION = b"BARKsnap", 1
 SUFFIX = ".snapshot"

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from barkspider.lab.synthweb.exchange import NOT_FOUND, Answer, Request
+from barkspider.lab.synthweb.answer import NOT_FOUND, Answer, Request
 from barkspider.lab.synthweb.model import FOR_HAZARD, Tables, draw
 from barkspider.lab.synthweb.prose import SENTENCES
 from barkspider.lab.synthweb.spec import FIRST_NAMES, HAZARDS, MAX_SERVERS, WebSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from barkspider.lab.synthweb.exchange import NOT_FOUND, Answer, Request, redirect
+from barkspider.lab.synthweb.answer import NOT_FOUND, Answer, Request, redirect
 from barkspider.lab.synthweb.hazards.base import Hazard
 
 

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from email.utils import formatdate
 
-from barkspider.lab.synthweb.exchange import NOT_FOUND, Answer, Manner, Request
+from barkspider.lab.synthweb.answer import NOT_FOUND, Answer, Manner, Request
 from barkspider.lab.synthweb.hazards.base import Ground, Hazard
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import count
 
-from barkspider.lab.synthweb.exchange import NOT_FOUND, Answer, Request
+from barkspider.lab.synthweb.answer import NOT_FOUND, Answer, Request
 from barkspider.lab.synthweb.hazards.base import Ground, Hazard
 
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?")

@@ -36,14 +36,14 @@ class Leads(NamedTuple):
 NO_LEADS = Leads(np.zeros(0, np.uint64), np.zeros(0, np.uint64), 0)
 
 
-class Redirects:
+class DomainRedirects:
     """See the module. A structure of the store; one thread owns it.
 
     Filled with answers; a ranking reads it. Invariant: what is gathered in RAM is in the DRUM before a commit.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     redirects = Redirects(Env(), Path(folder))
+    ...     redirects = DomainRedirects(Env(), Path(folder))
     ...     for source, target in ((1, 9), (2, 9), (2, 8), (3, 9), (3, NOWHERE), (1, 9)):
     ...         redirects.add(source, target)
     ...     redirects.merged(wait=True), redirects.leads(most=100), redirects.close()

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import secrets
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +30,8 @@ _ANSWER = 30.0  # seconds for an answer
 _BEGIN = 120.0  # seconds for the overseer to be there
 _SILENT = "{} does not answer; try again in a moment, or look at the cluster with `ray status`"
 _NAMESPACE = "barkspider"
+_PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0))  # RFC 9113, section 3.4
+_FRAME, _SETTINGS = 9, b"\x04"  # bytes of the head of a frame; the type of the first that a server sends
 
 
 class NoCrawlError(BarkspiderError):
@@ -49,7 +55,8 @@ def connect(address: str) -> Any:
                 raise UsageError(
                     f"--ray {address}: write it like 10.0.0.1:6379, ray://10.0.0.1:10001, or auto"
                 )
-            socket.create_connection((host, int(port)), _CONNECT).close()
+            with socket.create_connection((host, int(port)), _CONNECT) as there:
+                _check_answer(there)
         except OSError as error:
             raise UsageError(
                 f"nobody answers at {address} ({error}): start a cluster with `ray start --head`"
@@ -60,6 +67,18 @@ def connect(address: str) -> Any:
         why = " ".join(str(error).split())[:200]
         raise UsageError(f"no cluster at {address} ({why}): start one with `ray start --head`") from error
     return ray
+
+
+def _check_answer(there: socket.socket) -> None:
+    """Raise `OSError` where somebody answers who does not speak Ray's protocol, HTTP/2: Ray itself finds out in minutes."""
+    if os.environ.get("RAY_USE_TLS", "0") not in ("", "0"):
+        return
+    there.sendall(_PREFACE)
+    head = b""
+    while len(head) < _FRAME and (data := there.recv(_FRAME - len(head))):
+        head += data
+    if head[3:4] != _SETTINGS:
+        raise OSError("it is no part of a Ray cluster")
 
 
 def find(job: Path) -> Any | None:
@@ -98,7 +117,8 @@ def begin(job: Path, settings: Settings, seeds: list[str], resumed: bool = False
     try:
         # On the head, if that can be: without it there is no cluster.
         options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(_head(ray.nodes()), soft=True)
-        actor = ray.remote(Overseer).options(**options).remote(str(job.absolute()), text, seeds, resumed)
+        order = (str(job.absolute()), text, seeds, resumed, version("barkspider"))
+        actor = ray.remote(Overseer).options(**options).remote(*order)
         wait_for(actor.run.remote, _BEGIN)
     except ValueError as error:
         raise JobError(
@@ -110,14 +130,17 @@ def begin(job: Path, settings: Settings, seeds: list[str], resumed: bool = False
 
 
 def stored_settings(job: Path, store: str) -> Settings:
-    """The settings of a job that was begun on a cluster: of its folder, if that is on this machine, or of its store."""
+    """The settings of a job that was begun on a cluster: of its store, which others may have changed, or of its folder."""
     path = job / SETTINGS
-    if path.is_file():
-        return parse_settings(path.read_text("utf-8"), str(path))
+    here = parse_settings(path.read_text("utf-8"), str(path)) if path.is_file() else None
+    store = store or (here.store.url if here is not None else "")
     data = read_about(store, SETTINGS) if store else None
-    if data is None:
+    if data is not None:
+        there = parse_settings(data.decode(), f"{SETTINGS} in {store}")
+        return replace(there, store=replace(there.store, url=store))
+    if here is None:
         raise JobError(f"{job} is not on this machine: add --store URL, or ask where it was begun")
-    return parse_settings(data.decode(), f"{SETTINGS} in {store}")
+    return here
 
 
 def answer(job: Path, command: str, **details: Any) -> dict[str, Any]:
@@ -128,6 +151,18 @@ def answer(job: Path, command: str, **details: Any) -> dict[str, Any]:
     if "error" in found:
         raise JobError(f"the crawl of {job} refuses: {found['error']}")
     return found
+
+
+def check_not_crawled(job: Path) -> None:
+    """Raise `JobError` for a crawl that is on the cluster; the overseer of one that has ended, which nobody has seen, goes."""
+    import ray
+
+    found = _told(job, "status", {})
+    if found is not None and found["state"] != "ended":
+        raise JobError(f"{job} is being crawled: stop it first, with `barkspider stop {job} --ray …`")
+    if found is not None:
+        ray.kill(find(job))
+        _told(job, "status", {})
 
 
 def go_on(job: Path) -> Any | None:
@@ -153,6 +188,9 @@ def _told(job: Path, command: str, details: dict[str, Any]) -> dict[str, Any] | 
         found: dict[str, Any] = wait_for(lambda: overseer.answer.remote(command, details), _ANSWER)
         return found
     except GoneError:
+        end = time.monotonic() + _ANSWER
+        while find(job) is not None and time.monotonic() < end:
+            time.sleep(_LOOK)
         return None
     except SilentError as error:
         raise SilentError(_SILENT.format("whoever oversees the crawl")) from error
@@ -179,10 +217,11 @@ class ClusterCrawl:
         silent = False
         while not self._told.get("over"):
             try:
-                self._told = await answer_of(self._overseer.poll.remote, _ANSWER)
+                heard = self._told.get("said", 0)
+                self._told = await answer_of(partial(self._overseer.poll.remote, heard), _ANSWER)
             except GoneError as error:
                 raise BarkspiderError(
-                    "the crawl is gone from the cluster; `resume` goes on with it"
+                    f"the crawl, or the node of this machine, is gone from the cluster; `resume` goes on with it ({error})"
                 ) from error
             except SilentError:
                 if not silent:

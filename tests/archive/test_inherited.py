@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from barkspider.archive import ArchiveWriter, Facts, Fetched, batches_of, open_table
+from barkspider.archive import ArchiveWriter, Fetched, PageFacts, batches_of, open_table
 from barkspider.archive.captures import captures, read_capture, whole_response
-from barkspider.archive.earlier import Earlier
+from barkspider.archive.inherited import Inherited
 from barkspider.core.batch import NO_URLS
 from barkspider.core.load import load_settings
 from barkspider.core.records import UrlRow
@@ -26,7 +26,7 @@ def kept(folder: Path, settings: Settings, earlier: list[Path], pages: dict[str,
         stored = archive.keep_page(fetched)
         revisits.append(stored.revisit)
         row = UrlRow(hash(url) & 0xFFFFFFFF, 1, 1, 0, 0, 0, 0, url.encode())
-        notes.append(archive.describe_page(row, fetched, stored, "ok", Facts()))
+        notes.append(archive.describe_page(row, fetched, stored, "ok", PageFacts()))
     archive.add(batches_of(notes), NO_URLS)
     archive.close()
     return revisits
@@ -34,7 +34,7 @@ def kept(folder: Path, settings: Settings, earlier: list[Path], pages: dict[str,
 
 def test_what_an_earlier_archive_has_is_not_stored_again_and_is_a_duplicate(tmp_path: Path) -> None:
     settings = load_settings(options=["parallel.processes=2", "parallel.part=1", "seed=7"])
-    owns = Earlier((), 7, 2, 1).owns
+    owns = Inherited((), 7, 2, 1).owns
     mine = [name for name in (f"d{number}.example" for number in range(20)) if owns([name])[0]]
     other = next(name for name in (f"d{number}.example" for number in range(20)) if not owns([name])[0])
     before = {f"http://{mine[0]}/a": PAGE, f"http://{other}/": PAGE + b"of another"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from barkspider.core.errors import SettingsError
 from barkspider.core.settings import Budget
-from barkspider.frontier.budget.budgets import Budgets, Degrees, Distribution, top_count
+from barkspider.model.budgets import Budgets, Degrees, Distribution, top_count
 
 NAMES = ["irlbot", "equal", "popular", "proportional", "inverse"]
 webs = st.lists(st.one_of(st.integers(0, 5), st.integers(4090, 4100), st.integers(0, 2**32 - 1)), max_size=40)
@@ -105,7 +105,7 @@ def test_each_function_prefers_whom_it_should() -> None:
 
 
 def test_a_function_of_the_users_own_is_rounded_and_at_least_one() -> None:
-    budgets = Budgets(Budget(function="tests.frontier.test_budgets:doubled"))
+    budgets = Budgets(Budget(function="tests.model.test_budgets:doubled"))
     assert budgets(np.array([0, 1, 2, 3]), zipf(10)).tolist() == [1, 1, 3, 5]
 
 
@@ -114,9 +114,9 @@ def test_a_function_of_the_users_own_is_rounded_and_at_least_one() -> None:
     [
         ("irlbott", "is unknown: give irlbot, equal"),
         ("no_such_package.budgets:f", "cannot be imported"),
-        ("tests.frontier.test_budgets:missing", "cannot be imported"),
+        ("tests.model.test_budgets:missing", "cannot be imported"),
         (":f", "cannot be imported"),
-        ("tests.frontier.test_budgets:NAMES", "is not a function"),
+        ("tests.model.test_budgets:NAMES", "is not a function"),
     ],
 )
 def test_a_function_that_is_not_there_is_refused(path: str, message: str) -> None:
@@ -125,6 +125,6 @@ def test_a_function_that_is_not_there_is_refused(path: str, message: str) -> Non
 
 
 def test_a_function_that_does_not_answer_for_every_domain_is_refused() -> None:
-    budgets = Budgets(Budget(function="tests.frontier.test_budgets:one_number"))
+    budgets = Budgets(Budget(function="tests.model.test_budgets:one_number"))
     with pytest.raises(SettingsError, match="one number for each"):
         budgets(np.array([1, 2]), zipf(10))

@@ -13,10 +13,10 @@ from barkspider.url import KeyMaker
 from barkspider.url.partition import by_hash
 
 
-class Earlier(NamedTuple):
+class Inherited(NamedTuple):
     """The folders of such archives, the oldest first, and which of so many processes asks, with the job's seed.
 
-    >>> Earlier((), seed=7).owns(["example.org"]).tolist()
+    >>> Inherited((), seed=7).owns(["example.org"]).tolist()
     [True]
     """
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from barkspider.core.load import load_settings
-from barkspider.frontier.budget.redirects import NAME, Redirects
+from barkspider.frontier.budget.domain_redirects import NAME, DomainRedirects
 from barkspider.frontier.budget.star import Star
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
@@ -100,7 +100,7 @@ def test_a_crawl_learns_who_only_redirects_however_often_it_is_killed(tmp_path: 
     run.crawl(batch(*(url for url in PAGES if url not in (LOGIN, SHOP))), kills=6, commits=0.1)
     assert run.kills == 6
     store = Store.open(Env(), tmp_path)
-    redirects = Redirects(Env(), tmp_path, background=False, state=store.state(NAME))
+    redirects = DomainRedirects(Env(), tmp_path, background=False, state=store.state(NAME))
     assert redirects.merged(wait=False)
     found = redirects.leads(most=100)
     names = {KEYS.of(name): name for name in (DOMAINS.pay_level(split(url).host) for url in PAGES)}
