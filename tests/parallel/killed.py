@@ -24,8 +24,11 @@ from typing import Any
 from barkspider.core.settings import Settings
 from barkspider.engine import verify_job
 from barkspider.engine.folder import part_folders
+from barkspider.engine.trust import read_settings
+from barkspider.engine.visits import open_registry
 from barkspider.frontier.budget.star import Star
 from barkspider.lab.synthweb import RunningWeb, WebSpec, read_log, running_web
+from barkspider.sites import State
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
 from tests.engine.killed import DEFAULTS as ALONE
@@ -42,7 +45,6 @@ DEFAULTS: dict[str, Any] = ALONE | {
     "longest": 2.0,
     "patience": 240.0,
     "stopped": 0.0,  # seconds for which one part is stopped, once, by SIGSTOP
-    "busiest": False,  # whether it is the one that has done most
 }
 
 
@@ -74,7 +76,7 @@ def run(order: dict[str, Any], folder: Path) -> dict[str, Any]:
         ]
         with (folder / "output.txt").open("ab") as output:
             process = _start(served, job, options, order["processes"], output)
-            meanwhile = _stop_one(process.pid, served, order, random) if order["stopped"] else None
+            meanwhile = _stop_one(process.pid, served, job, order, random) if order["stopped"] else None
             while process.poll() is None or kills.total() < order["kills"]:
                 assert time.monotonic() < end, "the crawl did not end"
                 if process.poll() is not None:
@@ -109,13 +111,13 @@ def run(order: dict[str, Any], folder: Path) -> dict[str, Any]:
         }
 
 
-def _stop_one(supervisor: int, served: RunningWeb, order: dict[str, Any], random: Random) -> int:
+def _stop_one(supervisor: int, served: RunningWeb, job: Path, order: dict[str, Any], random: Random) -> int:
     """Let one part stand still for a while; how many requests the others made meanwhile, after the first second."""
     assert served.log_path is not None
     while not served.log_path.exists() or len(read_log(served.log_path)) < order["pages"] // 20:
         time.sleep(0.1)
     victims = children(supervisor)
-    victim = max(victims, key=worked) if order["busiest"] else random.choice(victims)
+    victim = random.choice(victims) if order["frontier"] != "site" else holder(job, victims)
     os.kill(victim, signal.SIGSTOP)
     time.sleep(1.0)
     before = len(read_log(served.log_path))
@@ -170,10 +172,24 @@ def children(process: int) -> list[int]:
     return found
 
 
-def worked(process: int) -> int:
-    """Ticks of CPU that a process has taken."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
+def holder(job: Path, processes: list[int]) -> int:
+    """The process that has most sites, as soon as it has three."""
+    names = {part_of(process): process for process in processes}
+    registry = open_registry(read_settings(Env(), job), job)
+    try:
+        while True:
+            having = Counter(site["owner"][:9] for site in registry.sites([State.BEING_CRAWLED]))
+            for name, count in having.most_common(1):
+                if count > 2:
+                    return names[name]
+            time.sleep(0.01)
+    finally:
+        registry.close()
+
+
+def part_of(process: int) -> str:
+    """The name of the part that a process crawls."""
+    return Path(Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")[3].decode()).name
 
 
 def kill(process: int) -> bool:
