@@ -125,6 +125,21 @@ def test_what_is_missing_on_a_site_that_answers_is_no_failure_of_the_site(
     assert web.fetched() == ["http://a.example/"]
 
 
+@pytest.mark.parametrize("blocked", [True, False])
+def test_a_site_that_may_not_be_crawled_is_no_failure_either(
+    start: Start, registry: Registry, blocked: bool
+) -> None:
+    web = VirtualWeb({"http://a.example/": []}, registry=registry)
+    web.robots = {} if blocked else {"http://a.example": b"User-agent: *\nDisallow: /"}
+    frontier = start()
+    if blocked:
+        frontier.block("a.example")
+    web.run(frontier, batch("http://a.example/", flags=Flag.SEED))
+    (site,) = registry.sites()
+    assert (site["state"], site["visits"], site["refused"], site["failed"]) == ("crawled", 1, 1, 0)
+    assert frontier.counters.refused == ({"blocked": 1} if blocked else {"robots": 1})
+
+
 def test_a_link_that_is_found_after_its_site_was_crawled_is_followed(
     start: Start, registry: Registry
 ) -> None:

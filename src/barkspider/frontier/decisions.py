@@ -57,9 +57,9 @@ class Decisions:
         # Keys below this are traced: they are hashes.
         self._below = (1 << 64) // trace.sample if trace.sample else 0
         self._left = trace.most
-        # Who is told of each URL, by its row, when its last answer has come, or none will: with the rule if it was refused, or
-        # failed. Only a frontier that has to know when it is done with a site sets this.
-        self.ended: Callable[[UrlRow, str], None] | None = None
+        # Who is told of each URL, by its row, when its last answer has come, or none will: with the rule if it was refused or
+        # failed, and which of these. Only a frontier that has to know when it is done with a site sets this.
+        self.ended: Callable[[UrlRow, str, bool], None] | None = None
         self._traced: list[Decision] = []
 
     def refuse(self, row: UrlRow, rule: str) -> None:
@@ -67,7 +67,7 @@ class Decisions:
         refused = self.counters.refused
         refused[rule] = refused.get(rule, 0) + 1
         if self.ended is not None:
-            self.ended(row, rule)
+            self.ended(row, rule, True)
         if row.key < self._below:
             self._trace(row, REFUSED, rule)
 
@@ -83,7 +83,7 @@ class Decisions:
         failed = self.counters.failed
         failed[failure] = failed.get(failure, 0) + 1
         if self.ended is not None:
-            self.ended(row, failure)
+            self.ended(row, failure, False)
         if row.key < self._below:
             self._trace(row, FAILED, failure)
 

@@ -11,7 +11,7 @@ import numpy as np
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.events import CheckIn, SiteLeased
 from barkspider.core.records import UrlRow
-from barkspider.frontier.robots.rules import ROBOTS, UNREACHABLE
+from barkspider.frontier.robots.rules import UNREACHABLE
 from barkspider.storage.keyset import KeySet
 
 _KEY = 2 * 8  # bytes of a key in a `KeySet`, at most
@@ -31,7 +31,7 @@ class LocalFrontier:
     >>> site = LocalFrontier(SiteLeased(2, 5, b"", UrlBatch.from_rows([row])))
     >>> site.add(site.new(UrlBatch.from_rows([row, row]))); len(site), site.next().url, site.is_done
     (1, b'http://a.example/', False)
-    >>> site.ended(row, ""); site.is_done, site.check_in().pages
+    >>> site.ended(row, "", False); site.is_done, site.check_in().pages
     (True, 1)
     """
 
@@ -99,21 +99,19 @@ class LocalFrontier:
         """So many of its URLs are not to be fetched, and never were in the queue."""
         self._refused += count
 
-    def ended(self, row: UrlRow, rule: str) -> None:
-        """The last answer for a URL has come, or none will, by a rule of `decisions`; "" for a page or a redirect."""
+    def ended(self, row: UrlRow, rule: str, refused: bool) -> None:
+        """The last answer for a URL has come, or none will: it was refused or failed by a rule of `decisions`; "" for a page or a
+        redirect."""
         if row.key not in self.open:
             self.answered.add(row.key)
         self.open.discard(row.key)
-        if not rule:
-            self._pages += 1
-        elif rule in (ROBOTS, UNREACHABLE):
-            self._refused += 1
-        else:
-            self._failed += 1
-        if not rule or rule == ROBOTS or rule.startswith(_ANSWERS):
-            self._answers += 1
-        else:
+        self._pages += not rule
+        self._refused += refused
+        self._failed += bool(rule) and not refused
+        if rule == UNREACHABLE or not (refused or not rule or rule.startswith(_ANSWERS)):
             self._failed_by = self._failed_by or rule
+        else:
+            self._answers += 1
 
     def check_in(self) -> CheckIn:
         """What its visit has brought."""

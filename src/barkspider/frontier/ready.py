@@ -380,7 +380,7 @@ class Ready:
             else:
                 self._counters.redirects += 1
             if self._decisions.ended is not None:
-                self._decisions.ended(row, "")
+                self._decisions.ended(row, "", False)
         elif outcome.temporary and row.tries < self._politeness.retries:
             again = row._replace(tries=row.tries + 1)
             pause = retry_pause(self._politeness, row.tries)

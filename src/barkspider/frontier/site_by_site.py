@@ -226,7 +226,7 @@ class SiteBySite:
         if not self._gate.drop_done(row):
             self._gate.decisions.refuse(row, rule)
 
-    def _ended(self, row: UrlRow, rule: str) -> None:
+    def _ended(self, row: UrlRow, rule: str, refused: bool) -> None:
         """See `Decisions.ended`."""
         if rule in (LEASE_LOST, SITE_ENDED):
             return
@@ -234,7 +234,7 @@ class SiteBySite:
         if self._orphans[row.key]:
             self._drop_orphan(row.key)
         elif site is not None:
-            site.ended(row, rule)
+            site.ended(row, rule, refused)
             self._due[site.key] = None
 
     def _drop_orphan(self, key: int) -> None:
