@@ -4,7 +4,7 @@ Three nodes on this machine, four parts, a store in a folder, a finite web: undi
 all, another added, and the driver killed; with a node that stands still for longer than its lease and goes on then. Each time
 what the store has is compared with the truth, and what servers saw with their pauses (tests/parallel/clusters.py). Then the same
 pages by two processes of this machine and by two parts on a cluster of one node: CPU a page of the crawling processes, that of
-stations and overseer beside it, Ray's own processes not counted.
+stations and overseer beside it, from when all parts were started and until then, Ray's own processes not counted.
 """
 
 from __future__ import annotations
@@ -48,13 +48,14 @@ def run(quick: bool) -> dict[str, Any]:
             )
         if found:
             figures[name] = {each: found[each] for each in ("truth", "fetched_again", "seconds")}
-    local, cluster, beside = (None, None, None) if quick else _costs()
+    local, cluster, beside, start = (None, None, None, None) if quick else _costs()
     ratio = round(cluster / local, 3) if cluster and local else None
     figures["CPU µs a page: 2 processes, 2 parts on a cluster, stations and overseer"] = (
         local,
         cluster,
         beside,
     )
+    figures["CPU seconds until stations and overseer have started all parts"] = start
     targets.append(
         _target(
             "CPU a page on a cluster, of that of 2 processes", ratio, 1.1, ratio is not None and ratio <= 1.1
@@ -77,18 +78,19 @@ def _clustered(order: dict[str, Any]) -> dict[str, Any]:
     return {**found, "seconds": round(time.monotonic() - start)}
 
 
-def _costs(pages: int = 8_000) -> tuple[int, int, int]:
-    """CPU µs a page by two processes; on a cluster; and there of what stands beside these."""
+def _costs(pages: int = 8_000) -> tuple[int, int, int, float]:
+    """CPU µs a page by two processes; on a cluster; and there of what stands beside these; CPU seconds of that at the start."""
     os.environ.update(LOOPBACK)
     with running_web(_SPEC) as served:
-        alone, _ = _crawl(served, pages)
+        alone, _, _ = _crawl(served, pages)
         with ray_cluster(1) as cluster:
-            there, beside = _crawl(served, pages, cluster)
-    return round(1e6 * alone), round(1e6 * there), round(1e6 * beside)
+            there, beside, start = _crawl(served, pages, cluster)
+    return round(1e6 * alone), round(1e6 * there), round(1e6 * beside), round(start, 1)
 
 
-def _crawl(served: RunningWeb, pages: int, cluster: Any = None) -> tuple[float, float]:
-    """CPU seconds a page of the crawling processes, and of stations and overseer."""
+def _crawl(served: RunningWeb, pages: int, cluster: Any = None) -> tuple[float, float, float]:
+    """CPU seconds a page of the crawling processes, and of stations and overseer from when all parts were there; seconds of
+    these until then."""
     chosen = [f"{name}={value}" for name, value in served.settings().items()]
     chosen += [
         "seed=7",
@@ -105,26 +107,27 @@ def _crawl(served: RunningWeb, pages: int, cluster: Any = None) -> tuple[float, 
         command += ["--ray", cluster.address] if cluster is not None else []
         command += [word for each in chosen for word in ("--set", each)]
         beside: dict[int, float] = {}
+        start = 0.0
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
             while process.poll() is None:
                 if cluster is not None:
-                    beside |= _actors(cluster)
+                    beside |= _of(cluster, b"Station", b"Overseer")
+                    if not start and len(_of(cluster, b"barkspider.parallel.part")) == 2:
+                        start = sum(beside.values())
                 time.sleep(0.2)
             assert process.stdout is not None
             told = json.loads(process.stdout.read())
-    return told["cpu_seconds"] / told["pages"], sum(beside.values()) / told["pages"]
+    return told["cpu_seconds"] / told["pages"], (sum(beside.values()) - start) / told["pages"], start
 
 
-def _actors(cluster: Any) -> dict[int, float]:
-    """The CPU seconds of our actors so far, by their process."""
+def _of(cluster: Any, *names: bytes) -> dict[int, float]:
+    """The CPU seconds so far of the processes that are so called."""
     found = {}
     for node in cluster.list_all_nodes():
         for process in process_tree(node):
             try:
-                if (
-                    b"Station" in (name := Path(f"/proc/{process}/cmdline").read_bytes())
-                    or b"Overseer" in name
-                ):
+                command = Path(f"/proc/{process}/cmdline").read_bytes()
+                if any(name in command for name in names):
                     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
                     found[process] = (int(fields[11]) + int(fields[12])) / _TICKS
             except OSError:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from tests.frontier.farmed import FARM, GOOD, WILD, FarmedWeb
 from tests.frontier.mirrored import DUPLICATES, MirroredWeb
 
 from barkspider.archive import open_table
@@ -35,6 +36,10 @@ from barkspider.storage.env import Env
 _MOST = 5  # fetches of a mirror, its robots.txt among them
 _PRECISION = {SAME_HOME: 0.68, SAME_HOME_AND_1_DOC: 0.92, "Dups60": 0.90, "Dups80": 0.92, "Dups100": 0.94}
 _ORDER = (SAME_HOME, "Dups60", SAME_HOME_AND_1_DOC, "Dups80", "Dups100")  # of coverage, in Table I
+
+# What is to keep a farm of cheap domains on four addresses, or a domain with a wildcard in DNS, from having most of a crawl.
+_FARMS = {FARM: {"limits.address_urls": 200}, WILD: {"limits.wildcard_hosts": 50}}
+_AT_ONCE = {"politeness.host_delay": "0s", "politeness.server_delay": "0s", "politeness.obey_robots": False}
 
 
 def run(quick: bool) -> dict[str, Any]:
@@ -84,7 +89,41 @@ def run(quick: bool) -> dict[str, Any]:
         }
         targets.append(_target(f"most fetches of a mirror, {frontier}", max(costs, default=0), _MOST))
         targets.append(_target(f"good hosts stopped, {frontier}", wrong, 0))
+    for kind, limit in _FARMS.items():
+        figures[kind], goals = _farmed(kind, limit, 100 if quick else 400)
+        targets += goals
     return {"figures": figures, "targets": targets}
+
+
+def _farmed(kind: str, limit: dict[str, Any], good: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The share of the fetches that a farm has, without a limit and with it, and good pages."""
+    shares, kept = dict[str, float](), dict[str, int]()
+    pages, most = 20, good * 20 * 2
+    for name, more in (("without", {}), ("with", limit)):
+        web = FarmedWeb(kind, good, pages)
+        settings = {"seed": 1, "frontier": "irlbot", "limits.pages": most, **_AT_ONCE, **more}
+        with tempfile.TemporaryDirectory() as folder:
+            driver = open_frontier(load_settings(overrides=settings), Env(), Path(folder), background=False)
+            try:
+                web.run(driver, web.seeds(), validate=False)
+            finally:
+                driver.close()
+        fetched = web.fetches(kind)
+        kept[name] = web.fetches(GOOD)
+        shares[name] = round(fetched / max(fetched + kept[name], 1), 4)
+    figures = {
+        "share_without": shares["without"],
+        "share_with": shares["with"],
+        "good_without": kept["without"],
+        "good_with": kept["with"],
+    }
+    fewer = _target(
+        f"share of {kind}, with its limit by that without", shares["with"] / max(shares["without"], 1e-9), 1.0
+    )
+    good_pages = _target(
+        f"good pages beside {kind}, with by without", kept["with"] / max(kept["without"], 1), 1.0, least=True
+    )
+    return figures, [fewer, good_pages]
 
 
 def _crawl(web: MirroredWeb, frontier: str, stop: bool) -> dict[str, str]:

@@ -117,6 +117,7 @@ def test_every_column_of_a_page_is_filled_in(tmp_path: Path) -> None:
         "simhash": None,
         "content_decoded_digest": None,
         "fetch_repaired": None,
+        "fetch_address": "192.0.2.1",
     }
 
 

@@ -81,12 +81,13 @@ def test_a_query_imports_what_answers_it_and_no_compiler(job: Path) -> None:
 _PAGES = """
 import json, sys
 from pathlib import Path
-from barkspider.dashboard import lists, overview, server
+from barkspider.dashboard import hosts, lists, overview, server
 from barkspider.dashboard.watcher import Watcher
 watcher = Watcher(Path(sys.argv[1]))
 watcher.count_ranks()
 page = overview.render(watcher.look(), watcher.settings) + lists.domains(watcher, lists.Wish()) + lists.hosts(watcher, lists.Wish())
 assert ">budget<" in page
+assert "No page that was fetched links to it" in hosts.why_page(watcher, "http://nobody.example/")
 sys.stderr.write(json.dumps(sorted(sys.modules)))
 """
 

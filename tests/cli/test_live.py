@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from barkspider.cli.papers_live import ALONE, irlbot_table, trial
+from barkspider.cli.papers_live_cookies import cookie_tables
 from barkspider.cli.papers_live_parallel import parallel_trial
 from barkspider.core.errors import UsageError
 from barkspider.lab.simulate.farms import FarmSpec, make_web
@@ -94,3 +95,18 @@ def test_the_command_serves_a_graph(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
     assert said["seeds"] == ["http://s0.example/0", "http://s0.example/1", "http://s1.example/2"]
+
+
+def test_with_cookies_hardly_any_url_has_a_session_id_and_urls_are_shorter() -> None:
+    cookies, costs = cookie_tables()
+    (_, sessions), (_, lengths) = cookies.rows
+    without, with_ = (cell.ours for cell in sessions if cell is not None)
+    assert without > 0.2
+    assert with_ < 0.035
+    long, short = (cell.ours for cell in lengths if cell is not None)
+    assert long > short
+    ((_, (duplicates, downloads)),) = costs.rows
+    assert duplicates is not None
+    assert downloads is not None
+    assert duplicates.ours < 0.1
+    assert 0.8 <= downloads.ours <= 1.0

@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 
 from barkspider.core.errors import StorageError
-from barkspider.engine import verify_job
+from barkspider.engine import copying, verify_job
 from barkspider.engine.checkpoint import Checkpoint, how_far
 from barkspider.engine.folder import archive_folders, events, part_folders
 from barkspider.lab.synthweb import RunningWeb, WebSpec, running_web
 from barkspider.storage.env import Env
-from barkspider.storage.store.copies import last_copy
+from barkspider.storage.store.copies import Copies, Source, bring_back, last_copy
 from barkspider.storage.store.manifest import read_manifest
 from barkspider.storage.store.remote import Remote
 from tests.cli.program import complaint, run
@@ -187,3 +187,32 @@ def test_a_store_of_another_crawl_is_refused(
     assert run(monkeypatch, "crawl", *seeds, "--job", str(tmp_path / "four"), "--store", "/proc/no") == 2
     assert "store cannot be used" in complaint(capsys)
     assert not (tmp_path / "four").exists()
+
+
+def test_a_copy_that_is_replaced_while_it_is_brought_back_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of a crawl which runs: a file that grew has another name in the next one."""
+    source, remote = tmp_path / "source", Remote.at(str(tmp_path / "store"))
+    source.mkdir()
+    for name in ("pages.warc.gz.open", "pages.warc.gz", "settings.toml"):
+        (source / name).write_bytes(name.encode())
+    copies = Copies.claim(remote, copying.WHOLE)
+
+    def copy(*names: str) -> None:
+        copies.copy({name: Source(source / name, len(name)) for name in names})
+
+    def replaced(*given: Any) -> None:
+        bring_back(*given)
+        if len(copies.last.files) == 2 and "pages.warc.gz.open" in copies.last.files:
+            copy("pages.warc.gz", "settings.toml")
+            raise StorageError("a piece is not there any more")
+
+    copy("pages.warc.gz.open", "settings.toml")
+    monkeypatch.setattr(copying, "bring_back", replaced)
+    copying.restore_job(Env(), str(tmp_path / "store"), tmp_path / "back")
+    assert sorted(path.name for path in (tmp_path / "back").iterdir()) == [
+        copying.INCARNATIONS,
+        "pages.warc.gz",
+        "settings.toml",
+    ]

@@ -241,3 +241,42 @@ def test_the_command_shows_all_columns_of_table_i_when_it_has_visited(tmp_path: 
         "visited": 1,
         "precision": 1.0,
     }
+
+
+def test_pages_are_summed_up_by_server_and_network(tmp_path: Path) -> None:
+    job = Job.create(tmp_path / "job", Settings(seed=7), ["http://a.example/"], Env())
+    served = [
+        ("a", "192.0.2.1"),
+        ("b", "192.0.2.1"),
+        ("b", "192.0.2.9"),
+        ("c", "2001:db8:7:1::5"),
+        ("d", None),
+    ]
+    rows = [
+        {
+            "url_host_name": f"www.{name}.example",
+            "url_host_registered_domain": f"{name}.example",
+            "fetch_status": 200,
+            "content_length": 10,
+            "fetch_address": address,
+        }
+        for name, address in served
+    ]
+    table = open_table(job.env, job.archive, "pages", 1 << 20)
+    table.write(pa.Table.from_pylist(rows, schema=SCHEMAS["pages"]))
+    table.compact()
+    job.close()
+    stored = open_job(tmp_path / "job")
+    servers = stored.query("SELECT server, pages, domains FROM servers ORDER BY server").to_pylist()
+    assert [tuple(row.values()) for row in servers] == [
+        ("192.0.2.1", 2, 2),
+        ("192.0.2.9", 1, 1),
+        ("2001:db8:7:1::5", 1, 1),
+    ]
+    networks = stored.query(
+        "SELECT network, servers, pages, bytes, domains FROM networks ORDER BY network"
+    ).to_pylist()
+    assert [tuple(row.values()) for row in networks] == [
+        ("192.0.2.0/24", 2, 3, 30, 2),
+        ("2001:db8:7::/48", 1, 1, 10, 1),
+    ]

@@ -14,6 +14,7 @@ from barkspider.core.batch import UrlBatch
 from barkspider.core.events import (
     CheckIn,
     CheckOut,
+    DomainProbed,
     FetchPage,
     FetchRobots,
     Frontier,
@@ -22,6 +23,7 @@ from barkspider.core.events import (
     LeaseLost,
     Outcome,
     PageFetched,
+    ProbeDomain,
     Redirect,
     ResolveHost,
     Rest,
@@ -88,6 +90,8 @@ class VirtualWeb:
     slow: Mapping[str, float] = field(default_factory=dict)  # latency by URL
     registry: Registry | None = None  # of sites, for a frontier that goes by these
     owner: str = "one"
+    wildcards: Mapping[str, Sequence[str]] = field(default_factory=dict)  # addresses of any name, by domain
+    probed: list[str] = field(default_factory=list)
 
     def run(
         self,
@@ -132,6 +136,9 @@ class VirtualWeb:
             if isinstance(instruction, CheckIn):
                 return check_in(self.registry, instruction)
             return check_out(self.registry, self.owner, instruction)
+        if isinstance(instruction, ProbeDomain):
+            self.probed.append(instruction.domain)
+            return DomainProbed(instruction, tuple(self.wildcards.get(instruction.domain, ())))
         if isinstance(instruction, ResolveHost):
             address = self.servers.get(
                 instruction.host, f"127.9.{instruction.host_key % 256}.{instruction.host_key % 251}"

@@ -35,7 +35,7 @@ from tests.engine.killed import DEFAULTS as ALONE
 from tests.engine.killed import NONE as NONE_ALONE
 from tests.engine.killed import circles_of, compare_archive, compare_requests, crawl_options, pages_of
 
-_PATIENT = 0.8  # how often a supervisor that has started no part yet is spared, so that on a slow machine parts die, too
+_PATIENT = 0.8  # how often a supervisor is spared until it has started a part, so that on a slow machine parts die, too
 NONE = tuple(name for name in NONE_ALONE if not name.startswith("sent_although"))
 DEFAULTS: dict[str, Any] = ALONE | {
     "processes": 3,
@@ -85,9 +85,10 @@ def run(order: dict[str, Any], folder: Path) -> dict[str, Any]:
                     time.sleep(0.05)
                     continue
                 time.sleep(random.uniform(0.0, order["longest"]))
+                patient = random.random() < _PATIENT
+                while patient and process.poll() is None and not children(process.pid):
+                    time.sleep(0.05)  # it begins, which may take longer than others are let live
                 victims = [("part", pid) for pid in children(process.pid)] + [("supervisor", process.pid)]
-                if len(victims) == 1 and random.random() < _PATIENT:
-                    continue  # it begins, which may take longer than others are let live
                 kind, victim = random.choice(victims)
                 if process.poll() is None and kill(victim):
                     kills[kind] += 1

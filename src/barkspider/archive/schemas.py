@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-VERSION = 5  # of the columns of all tables together; every file has the one it was written with
+VERSION = 6  # of the columns of all tables together; every file has the one it was written with
 
 _TIME = pa.timestamp("us")  # in UTC; without a zone, which readers would each show in another way
 _URL = [
@@ -66,6 +66,7 @@ SCHEMAS: dict[str, pa.Schema] = {
             ("simhash", pa.uint64()),
             ("content_decoded_digest", pa.string()),
             _REPAIRED,
+            ("fetch_address", pa.string()),
         ]
     ),
     "links": pa.schema(

@@ -78,6 +78,9 @@ _MADE_FROM = {
     "pages": ("stored_pages", "duplicates"),
     "domains": ("stored_pages", "links"),
     "parallel": ("stored_pages", "errors", "links", "batches"),
+    "mirrors": ("decisions",),
+    "servers": ("stored_pages",),
+    "networks": ("stored_pages",),
 }
 _ALL = frozenset((*_VIEWS.values(), *_MADE_FROM))
 _LISTINGS = (
@@ -94,6 +97,18 @@ _MIRRORS = """
     SELECT min(time) AS time, regexp_extract(url, '^https?://([^/]+)/', 1) AS replica, substr(rule, 11) AS original
     FROM decisions WHERE decision = 'stopped' AND starts_with(rule, 'mirror of ') GROUP BY 2, 3
 """
+
+# Who serves what: by address, and by the networks that are let together, /24 of IPv4 and /48 of IPv6.
+_NETWORK = """CASE WHEN contains(fetch_address, ':')
+        THEN rtrim(regexp_extract(fetch_address, '^[^:]*:[^:]*:[^:]*'), ':') || '::/48'
+        ELSE regexp_replace(fetch_address, '[.][0-9]+$', '.0/24') END"""
+_BY_ADDRESS = """
+    SELECT {by}, count(*) FILTER (fetch_status BETWEEN 200 AND 299) AS pages, sum(content_length)::UBIGINT AS bytes,
+        count(DISTINCT url_host_name) AS hosts, count(DISTINCT url_host_registered_domain) AS domains
+    FROM stored_pages WHERE fetch_address IS NOT NULL GROUP BY ALL
+"""
+_SERVERS = _BY_ADDRESS.format(by=f"fetch_address AS server, {_NETWORK} AS network")
+_NETWORKS = _BY_ADDRESS.format(by=f"{_NETWORK} AS network, count(DISTINCT fetch_address) AS servers")
 
 _NO_OTHERS: Mapping[str, Callable[[], pa.Table]] = MappingProxyType({})
 
@@ -121,7 +136,7 @@ def ask(
     bounds: QueryBounds = _UNBOUNDED,
 ) -> pa.Table:
     """The answer to one SELECT over the views of an archive, or of those of all parts of a job: pages, links, domains,
-    robots, errors, listings, batches, decisions, mirrors, duplicates, parallel; of parts, each row has the number of its `part`.
+    robots, errors, listings, batches, decisions, mirrors, servers, networks, duplicates, parallel; of parts, each row has the number of its `part`.
     `others` are tables that lie elsewhere in the job, made if they are asked for; `parameters` are what each ? stands for.
     `listed_domains` is the table of domains as it was when a crawl ended, which is quicker to ask than `domains`; it is empty
     before that.
@@ -246,6 +261,8 @@ def _connection(
             ("pages", _PAGES),
             ("domains", _DOMAINS),
             ("mirrors", _MIRRORS),
+            ("servers", _SERVERS),
+            ("networks", _NETWORKS),
             ("parallel", _PARALLEL.format(part=part)),
         ):
             if view in wanted:

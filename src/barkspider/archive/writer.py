@@ -193,6 +193,7 @@ class ArchiveWriter:
                 facts.simhash,
                 _decoded_digest(stored, facts.sha1),
                 fetched.repaired or None,
+                fetched.address or None,
             ),
         )
 

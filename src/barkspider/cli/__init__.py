@@ -10,7 +10,7 @@ crawl that has begun, which is stopped by it), 1 on anything else; no traceback 
 | to divide one | `resize`, `exchange` |
 | to read one | `why`, `query`, `report`, `dashboard`, `show`, `export`, `verify`, `duphosts` |
 | one by itself | `fetch` a URL, the synthetic `web`, a `drum` |
-| to think first | `plan` (`measured` is what a crawl tells it), `papers` (`papers_live`, `papers_live_parallel` crawl for it), `rank`, `rank_compare`, `rank_picture`, `simulate`, `simulate_picture`, `simulate_parallel`, `simulate_parallel_picture` |
+| to think first | `plan` (`measured` is what a crawl tells it), `papers` (`papers_live`, `papers_live_parallel`, `papers_live_cookies` crawl for it), `rank`, `rank_compare`, `rank_picture`, `simulate`, `simulate_picture`, `simulate_parallel`, `simulate_parallel_picture` |
 | for all of them | `app`, the table of commands; `compiling`, what the first start shows; `interrupts`, what Ctrl-C does; `progress`, a bar for what takes long; `terminal`, how anything reaches one; `wording` of figures; `pictures` as files |
 """
 

@@ -54,7 +54,7 @@ def crawl_on_cluster(
         say("without --store the part of a node that is lost is lost with it", error=True)
     uvloop.run(check_hosts(settings, seeds))
     overseer = begin(folder, settings, list(seeds))
-    return _follow(ClusterCrawl(overseer, _warn, settings.limits), folder, as_json, title)
+    return _follow(ClusterCrawl(folder, overseer, _warn, settings.limits), folder, as_json, title)
 
 
 def resume_on_cluster(
@@ -68,7 +68,7 @@ def resume_on_cluster(
     if overseer is None:
         settings = change_settings(stored_settings(folder, store), options)
         overseer, limits = begin(folder, settings, [], resumed=True), settings.limits
-    return _follow(ClusterCrawl(overseer, _warn, limits), folder, as_json, f"barkspider: {folder}")
+    return _follow(ClusterCrawl(folder, overseer, _warn, limits), folder, as_json, f"barkspider: {folder}")
 
 
 def add_on_cluster(

@@ -58,9 +58,10 @@ def papers(
         tables += [table for room in _SIMULATIONS for table in import_module(room).tables(web)]
         if live:
             from barkspider.cli.papers_live import live_tables
+            from barkspider.cli.papers_live_cookies import cookie_tables
             from barkspider.cli.papers_live_parallel import parallel_tables
 
-            tables += [*live_tables(web), *parallel_tables(web)]
+            tables += [*live_tables(web), *parallel_tables(web), *cookie_tables()]
     if output is not None:
         _write(tables, output)
     if as_json:

@@ -4,6 +4,7 @@ The frontier is a machine without I/O: `step(now, outcomes)` returns instruction
 it wants to be called again. Each instruction is answered by exactly one outcome:
 
     ResolveHost ─► HostResolved      FetchRobots ─► RobotsFetched      FetchPage ─► PageFetched
+    ProbeDomain ─► DomainProbed
     Seal ─► Sealed                   or, where another process has the turn at the server, Denied
     Score ─► Scored
     CheckOut ─► CheckedOut           CheckIn ─► CheckedIn
@@ -46,6 +47,16 @@ class ResolveHost:
     host: str
     host_key: int
     assigns: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeDomain:
+    """Find whether a domain has addresses for any name: for `host`, an absurd one below it. The key is that of the domain, 0 of a
+    top-level one."""
+
+    host: str
+    domain: str
+    host_key: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +139,7 @@ class CheckIn:
     failed_by: str = ""
 
 
-Request = ResolveHost | FetchRobots | FetchPage  # what the network is asked for
+Request = ResolveHost | ProbeDomain | FetchRobots | FetchPage  # what the network is asked for
 Instruction = Request | Seal | Rest | Score | CheckOut | CheckIn
 
 
@@ -143,6 +154,14 @@ class HostResolved:
     addresses: tuple[str, ...]
     error: str = ""
     ttl: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class DomainProbed:
+    """The addresses that nobody's name has; none is how it should be."""
+
+    asked: ProbeDomain
+    addresses: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +330,7 @@ class LeaseLost:
 
 Outcome = (
     HostResolved
+    | DomainProbed
     | RobotsFetched
     | PageFetched
     | Denied

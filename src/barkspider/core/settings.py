@@ -173,6 +173,17 @@ class Limits:
     time: float = duration("0s", "How long to crawl, counted anew when a job is resumed")
     site_urls: int = setting(0, "URLs taken from one host; a spider trap has more", low=0)
     domain_urls: int = setting(0, "URLs taken from one pay-level domain", low=0)
+    address_urls: int = setting(
+        0,
+        "URLs taken from one server (an address), whatever their domains, by each process: for farms of cheap domains",
+        low=0,
+    )
+    wildcard_hosts: int = setting(
+        0,
+        "Hosts of a domain whose DNS has an answer for any name, at the addresses of such answers; they share one pause, and hosts at "
+        "the addresses of a top-level domain that has such answers are refused. 0: DNS is not probed",
+        low=0,
+    )
     site_duplicates: int = setting(
         0,
         "Pages of a host whose content was seen before, after which its links are no longer followed",

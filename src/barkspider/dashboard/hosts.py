@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from barkspider.core.errors import BarkspiderError, UsageError
@@ -12,6 +17,7 @@ from barkspider.report.markup import Markup, join, table, text
 from barkspider.report.words import span
 
 _SECONDS = 5.0
+_PATIENCE = 60.0  # seconds for an answer about one URL: a gigabyte of queues takes some
 _MOST = 20_000  # letters of a robots.txt that are shown
 _ANSWERS = "SELECT outcome, count(*) AS times, max(fetch_time) AS last FROM pages WHERE url_host_name = ? GROUP BY outcome ORDER BY times DESC"
 _ERRORS = "SELECT what, outcome, count(*) AS times, max(time) AS last FROM errors WHERE url_host_name = ? GROUP BY what, outcome ORDER BY times DESC"
@@ -60,11 +66,7 @@ def why_page(watcher: Watcher, url: str) -> Markup:
     )
     if not url:
         return join([head, box])
-    from barkspider.engine.why import (
-        why,  # here: it takes compiled kernels, and 130 MB, which other pages do without
-    )
-
-    found = why(watcher.path, url)
+    found = _why(watcher.path, url)
     rows = [
         ("normalised", found.normalised),
         ("scope", f"refused: {found.refused}" if found.refused else "in scope"),
@@ -88,6 +90,19 @@ def why_page(watcher: Watcher, url: str) -> Markup:
     ]
     words = f"{found.verdict[0].upper()}{found.verdict[1:]}."
     return join([head, box, notice(words, "verdict"), facts([row for row in rows if row[1]])])
+
+
+def _why(job: Path, url: str) -> SimpleNamespace:
+    """What `barkspider why` says, by a process of its own: it takes compiled kernels, and 130 MB, which go with it."""
+    command = [sys.executable, "-m", "barkspider.cli", "why", "--json", "--", str(job), url.replace("\0", "")]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, check=True)
+        return SimpleNamespace(**json.loads(done.stdout))
+    except subprocess.TimeoutExpired as error:
+        raise UsageError(f"no answer within {_PATIENCE:.0f} s; ask `barkspider why` on a terminal") from error
+    except (subprocess.CalledProcessError, ValueError) as error:
+        told = str(getattr(error, "stderr", "") or error).strip().splitlines()
+        raise UsageError(told[-1].removeprefix("barkspider: ")) from error
 
 
 def _said(robots: dict[str, Any]) -> str:

@@ -260,6 +260,7 @@ def name_of(folder: Path) -> str:
 
 
 def _restore(remote: Remote, name: str, env: Env, folder: Path, wanted: Choice) -> int:
+    tried = set[str]()
     while True:
         index = last_copy(remote, name)
         assert index is not None
@@ -267,12 +268,15 @@ def _restore(remote: Remote, name: str, env: Env, folder: Path, wanted: Choice) 
         chosen = replace(index, files={name: index.files[name] for name in names})
         try:
             bring_back(remote, chosen, env, folder, [DIVISION, SETTINGS])
+            for name in tried - names:
+                env.remove(folder / name)
             _note(env, folder, index.number)
             return len(chosen.files)
         except StorageError:
             latest = last_copy(remote, name)
             if latest is None or latest.serial == index.serial:
                 raise  # else a crawl that runs has made another one, and removed this
+            tried |= names
 
 
 def _follows(env: Env, folder: Path, last: Index) -> bool:

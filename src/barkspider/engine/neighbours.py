@@ -23,6 +23,7 @@ from barkspider.core.events import (
     FetchPage,
     FetchRobots,
     Instruction,
+    ProbeDomain,
     Ranked,
     Received,
     Request,
@@ -176,7 +177,7 @@ class Correspondence:
                 self._neighbours.rest(instruction.address, instruction.seconds)
                 if instruction.host_key:
                     self._neighbours.rest(_host(instruction.host_key), instruction.host_seconds)
-            elif isinstance(instruction, ResolveHost) or (
+            elif isinstance(instruction, ResolveHost | ProbeDomain) or (
                 isinstance(instruction, FetchPage | FetchRobots)
                 and self._take_turns(_Ask(instruction, self._names(instruction)))
             ):

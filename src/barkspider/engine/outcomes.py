@@ -15,6 +15,7 @@ from barkspider.core.events import (
     CheckedIn,
     CheckedOut,
     Denied,
+    DomainProbed,
     FetchPage,
     FetchRobots,
     Granted,
@@ -22,6 +23,7 @@ from barkspider.core.events import (
     LeaseLost,
     Outcome,
     PageFetched,
+    ProbeDomain,
     Ranked,
     Received,
     Redirect,
@@ -40,6 +42,7 @@ Journalled = (
     PageFetched
     | RobotsFetched
     | HostResolved
+    | DomainProbed
     | Seeds
     | Sealed
     | Received
@@ -53,7 +56,7 @@ Journalled = (
 # One row for each outcome; `kind` says which columns count. What a later version adds is null for older ones.
 SCHEMA = pa.schema(
     [
-        # page, robots, resolved, seeds, sealed, received, granted, scored, checked_out, checked_in, lease_lost
+        # page, robots, resolved, probed, seeds, sealed, received, granted, scored, checked_out, checked_in, lease_lost
         ("kind", pa.string()),
         ("status", pa.uint16()),
         ("seconds", pa.float64()),
@@ -72,7 +75,8 @@ SCHEMA = pa.schema(
             "links",
             pa.uint32(),
         ),  # how many of the harvest's, also for a robots.txt; null when links do not count
-        # of a robots.txt; `origin` is the name of a host that was looked up, to be assigned
+        # of a robots.txt; `origin` is the name of a host that was looked up, to be assigned, or of a domain that was probed
+        # by the name in `url`, with all addresses in `address`
         ("origin", pa.string()),
         ("url", pa.string()),
         ("host_key", pa.uint64()),
@@ -137,6 +141,8 @@ def _row(outcome: Outcome) -> tuple[Any, ...]:
         return _robots(outcome)
     if isinstance(outcome, HostResolved):
         return _resolved(outcome)
+    if isinstance(outcome, DomainProbed):
+        return _probed(outcome)
     if isinstance(outcome, Sealed):
         asked = outcome.asked
         return ("sealed", *_NO_ANSWER, None, asked.to, asked.number, None, None, asked.news or None)
@@ -251,6 +257,19 @@ def _read_resolved(row: dict[str, Any], links: UrlBatch) -> HostResolved:  # noq
     return HostResolved(ResolveHost(row["origin"], row["host_key"], assigns=True), addresses)
 
 
+def _probed(outcome: DomainProbed) -> tuple[Any, ...]:
+    asked = outcome.asked
+    return (
+        *("probed", None, None, None, None, " ".join(outcome.addresses), *_NO_PAGE, None),
+        *(asked.domain, asked.host, asked.host_key, None, None, None, None, *_NO_EVENT),
+    )
+
+
+def _read_probed(row: dict[str, Any], links: UrlBatch) -> DomainProbed:  # noqa: ARG001
+    asked = ProbeDomain(row["url"], row["origin"], row["host_key"])
+    return DomainProbed(asked, tuple(row["address"].split()))
+
+
 def _read_seeds(row: dict[str, Any], links: UrlBatch) -> Seeds:  # noqa: ARG001
     return Seeds(UrlBatch.decode(row["batch"]))
 
@@ -300,6 +319,7 @@ _READ: dict[str, Callable[[dict[str, Any], UrlBatch], Journalled]] = {
     "page": _read_page,
     "robots": _read_robots,
     "resolved": _read_resolved,
+    "probed": _read_probed,
     "seeds": _read_seeds,
     "sealed": _read_sealed,
     "received": _read_received,

@@ -13,11 +13,13 @@ from typing import NamedTuple
 from barkspider.archive import ArchiveWriter, error_note
 from barkspider.core.clock import Clock
 from barkspider.core.events import (
+    DomainProbed,
     FetchPage,
     FetchRobots,
     HostResolved,
     Outcome,
     PageFetched,
+    ProbeDomain,
     Request,
     ResolveHost,
     RobotsFetched,
@@ -80,7 +82,7 @@ class Worker:
             done(Arrival(instruction, answer, earlier))
 
         earlier: Earlier | None = None
-        if isinstance(instruction, ResolveHost):
+        if isinstance(instruction, ResolveHost | ProbeDomain):
             self._fetcher.look_up(instruction.host, arrived)
         elif isinstance(instruction, FetchRobots):
             # One byte more than counts tells that there was more.
@@ -129,6 +131,8 @@ class Worker:
                 return self._reader.robots(instruction, answer)
             assert isinstance(instruction, FetchPage)
             return self._reader.page(instruction, answer, earlier, content)
+        if isinstance(instruction, ProbeDomain):
+            return Reaped(DomainProbed(instruction, answer.addresses))
         assert isinstance(instruction, ResolveHost)
         outcome = HostResolved(instruction, answer.addresses, answer.error, answer.ttl)
         error = (
@@ -166,6 +170,8 @@ def internal_error(instruction: Request) -> Outcome:
     """The outcome of an instruction that could not be carried out, through no fault of its server."""
     if isinstance(instruction, ResolveHost):
         return HostResolved(instruction, (), "internal_error")
+    if isinstance(instruction, ProbeDomain):
+        return DomainProbed(instruction, ())
     if isinstance(instruction, FetchRobots):
         return RobotsFetched(instruction, 0)
     return PageFetched(instruction, failure="internal_error")

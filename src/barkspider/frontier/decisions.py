@@ -28,6 +28,7 @@ STOPPED = "stopped"
 
 # Rules; those of robots.txt are in `robots.rules`, those of shares in `shares`, of mirrors in `mirrors`, failures are named by who fetches.
 BLOCKED = "blocked"  # of a domain that was excluded after it was found
+ADDRESS_LIMIT = "address_limit"  # so many URLs were taken from its server
 RETRY, FAR_TURN = "retry", "far_turn"  # a failure that may pass; a host or server that is busy for long
 ROBOTS_UNKNOWN = "robots_unknown"  # its robots.txt is not in RAM, and perhaps has to be asked for
 SHARE_UNKNOWN, RECOVERING = "share_unknown", "recovering"  # after a crash: see `shares` and `gate`

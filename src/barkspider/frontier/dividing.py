@@ -96,7 +96,10 @@ class Dividing:
         for name, counts in self._came_up.items():
             for key, count in gate.shares.counters()[name].items():
                 counts[key] = max(counts[key], count) if self._is_for_all(name) else counts[key] + count
-        for new, _ in self._heirs:
+        for new, _ in self._heirs:  # a server's domains may go to any of them: each counts as if it had all
+            new.ready.by_address.update(gate.ready.by_address)
+            if gate.ready.wildcards is not None and new.ready.wildcards is not None:
+                new.ready.wildcards.load(gate.ready.wildcards.save())
             if gate.mirrors is not None and new.mirrors is not None:
                 new.mirrors.adopt(gate.mirrors)
         for host in gate.ready.hosts():

@@ -20,6 +20,7 @@ from barkspider.core.events import (
     CheckedOut,
     Decision,
     Denied,
+    DomainProbed,
     FetchPage,
     Granted,
     HostResolved,
@@ -103,6 +104,8 @@ class Driver:
                 found += self._named(outcome)
             elif isinstance(outcome, HostResolved) and not outcome.asked.assigns:
                 self._ready.resolved(outcome, now)
+            elif isinstance(outcome, DomainProbed):
+                self._ready.probed(outcome)
             elif isinstance(outcome, Denied):
                 self._denied(outcome, now)
             else:
@@ -156,6 +159,8 @@ class Driver:
             elif isinstance(outcome, RobotsFetched):
                 self._ready.replay_robots(outcome, time)
                 found += self._named(outcome)
+            elif isinstance(outcome, DomainProbed):
+                self._ready.probed(outcome)
             elif not isinstance(outcome, Denied):
                 found += self._event(outcome, time)
         self._hand_over(found)
@@ -230,10 +235,11 @@ class Driver:
         return self._source.traffic()
 
     def notices(self) -> list[tuple[str, dict[str, Any]]]:
-        """Those of its source, and mirrors."""
+        """Those of its source, mirrors, and wildcards of DNS."""
         stopped, self._stopped = self._stopped, []
         mirrors = [(MIRROR, {"replica": found.replica, "original": found.original}) for found in stopped]
-        return [*self._source.notices(), *mirrors]
+        wildcards = [] if self._ready.wildcards is None else self._ready.wildcards.notices()
+        return [*self._source.notices(), *mirrors, *wildcards]
 
     def traced(self) -> list[Decision]:
         """Those of its gate."""
@@ -280,10 +286,15 @@ class Driver:
         self._gate.write_off()
         saved, granted = self._source.save(), self.granted
         mirrors = {} if self._mirrors is None else self._mirrors.save()
+        wildcards = {} if self._ready.wildcards is None else self._ready.wildcards.save()
+        by_address = dict(self._ready.by_address)
 
         def whole() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
             head, arrays = saved()
-            return {**head, "granted": granted}, {**arrays, **mirrors}
+            return {**head, "granted": granted, "wildcards": wildcards, "by address": by_address}, {
+                **arrays,
+                **mirrors,
+            }
 
         return self._memory.prepare(self._gate, whole)
 
@@ -298,6 +309,9 @@ class Driver:
         self._source.load(remembered.head, remembered.arrays)
         if self._mirrors is not None:
             self._mirrors.load(remembered.arrays, self._gate.now)
+        self._ready.by_address.update(remembered.head.get("by address", {}))
+        if self._ready.wildcards is not None:
+            self._ready.wildcards.load(remembered.head.get("wildcards", {}))
         if self.exchange is not None:
             granted = remembered.head["granted"]
             self._most_pages = math.inf if granted is None else int(granted)

@@ -153,6 +153,9 @@ class Gate:
         if row.pld_key in self.ready.excluded:
             self.decisions.refuse(row, BLOCKED)
             return
+        if self.ready.wildcards is not None and (rule := self.ready.wildcards.refusal(row.host_key)):
+            self.decisions.refuse(row, rule)
+            return
         if self.mirrors is not None and (verdict := self.mirrors.verdict(row, now)):
             if verdict == MIRROR:
                 self.decisions.refuse(row, MIRROR)

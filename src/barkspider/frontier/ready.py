@@ -13,10 +13,12 @@ near. So n URLs here are work for n/30 requests a second, and no host or server 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from barkspider.core.events import (
     Denied,
+    DomainProbed,
     FetchPage,
     FetchRobots,
     HostResolved,
@@ -29,13 +31,14 @@ from barkspider.core.events import (
 )
 from barkspider.core.records import UrlRow
 from barkspider.core.settings import Settings
-from barkspider.frontier.decisions import BLOCKED, FAR_TURN, RETRY, ROBOTS_UNKNOWN, Decisions
+from barkspider.frontier.decisions import ADDRESS_LIMIT, BLOCKED, FAR_TURN, RETRY, ROBOTS_UNKNOWN, Decisions
 from barkspider.frontier.mirrors import MIRROR, Mirrors, is_home
 from barkspider.frontier.ownership import shares_hosts
 from barkspider.frontier.politeness.hosts import Asked, Host, QueuedUrl, Server, State
 from barkspider.frontier.politeness.pauses import HostPace, Multiples, Pauses, ServerPace, retry_pause
 from barkspider.frontier.politeness.roster import Roster
 from barkspider.frontier.politeness.slots import Slots, next_cost
+from barkspider.frontier.politeness.wildcards import PROBING, Wildcards
 from barkspider.frontier.robots.origins import Learned, Origins
 from barkspider.frontier.robots.rules import is_unreachable
 
@@ -43,6 +46,7 @@ _HORIZON = 30.0  # seconds; more where a single pause is longer
 _SHORTEST_TURN = 0.01  # seconds that a request takes at least: for guessing when a turn comes
 _PAGES_AN_ERRAND = 16  # requests to a host with pages for each one that another domain sent us for
 _LOOKED_AT = 64  # domains in line for a slot that are looked at in a step: some ten microseconds
+_PROBED = 0.5  # seconds until a host is looked up once more whose top-level domain is being probed
 _LOOK_AGAIN = 0.1  # seconds until they are if nothing else happens: what may be used changes with time
 
 
@@ -71,6 +75,10 @@ class Ready:
         self._origins = Origins(settings, self._roster)
         self.excluded: set[int] = set()  # keys of domains that are left alone, which others fill
         self.mirrors: Mirrors | None = None  # of whom, if they are looked for
+        self.by_address = Counter[str]()  # URLs that were taken from each server, where there is a limit
+        self._most_by_address = settings.limits.address_urls
+        most = settings.limits.wildcard_hosts
+        self.wildcards = Wildcards(settings.seed, most) if most else None
         self._look_at = math.inf  # when those in line for a slot are looked at again
         # Whether other processes ask the same servers, and the pauses that they have not been told of.
         self._shares_servers, self._rests = settings.parallel.processes > 1, list[Rest]()
@@ -219,7 +227,7 @@ class Ready:
         self._lookups.given_out()
         self._look_at = now + _LOOK_AGAIN if roster.last_in_line() >= 0 else math.inf
         roster.forget(now)
-        return taken
+        return taken if self.wildcards is None else [*taken, *self.wildcards.probes()]
 
     def _serve_due(self, now: float, room: int, taken: list[Instruction]) -> None:
         """Those who have lined up, and whose servers are free now."""
@@ -247,10 +255,14 @@ class Ready:
     def _ask(self, host: Host, number: int, now: float, taken: list[Instruction]) -> None:
         """Let a host whose turn it is at its server have a slot, if there is anything to ask it."""
         # A robots.txt that came from elsewhere may have made its pause longer since it was due.
+        if self.wildcards is not None:
+            host.wait_until(self.wildcards.free_at(host.key))
         instruction = self._next(host, now) if host.next_time <= now else None
         if instruction is None:
             self._roster.pass_over(host)
             return
+        if self.wildcards is not None:
+            self.wildcards.keep_free(host.key, now + self._pauses.host_delay(host))
         self._roster.begin(host)
         self._slots.begin(host.key, number, now, host.pld, instruction.address)
         taken.append(instruction)
@@ -275,6 +287,12 @@ class Ready:
         while (entry := host.first) is not None:
             if host.pld in self.excluded:
                 self._decisions.refuse(self._take_out(host, entry), BLOCKED)
+                continue
+            if 0 < self._most_by_address <= self.by_address[address]:
+                self._decisions.refuse(self._take_out(host, entry), ADDRESS_LIMIT)
+                continue
+            if self.wildcards is not None and (rule := self.wildcards.refusal(host.key)):
+                self._decisions.refuse(self._take_out(host, entry), rule)
                 continue
             if self.mirrors is not None and (verdict := self.mirrors.verdict(entry.row, now)):
                 row = self._take_out(host, entry)
@@ -325,6 +343,8 @@ class Ready:
             host.lookups, host.error = 0, ""
             host.address_until = now + outcome.ttl
             self._roster.move(host, outcome.addresses[0])
+            if self.wildcards is not None:
+                self._judge_name(self.wildcards, host, outcome, now)
             self._shed(host, now)
         elif outcome.error == "dns_failure" and host.lookups < self._politeness.retries:
             host.wait_until(now + retry_pause(self._politeness, host.lookups))
@@ -336,6 +356,23 @@ class Ready:
                 self._decisions.fail(self._take_out(host, host.first), outcome.error)
             self._origins.unanswerable(host, now)
         self._roster.schedule(host)
+
+    def _judge_name(self, wildcards: Wildcards, host: Host, outcome: HostResolved, now: float) -> None:
+        """Refuse what is queued for a host whose name costs nothing, if there are too many; or look it up again when it is known
+        whether it does."""
+        rule = wildcards.located(host.key, host.pld, outcome.asked.host, outcome.addresses[0])
+        if rule == PROBING:
+            host.address_until = now
+            host.wait_until(now + _PROBED)
+        elif rule:
+            while host.first is not None:
+                self._decisions.refuse(self._take_out(host, host.first), rule)
+            self._origins.unanswerable(host, now)
+
+    def probed(self, outcome: DomainProbed) -> None:
+        """It is known whether a domain has an answer for any name."""
+        if self.wildcards is not None:
+            self.wildcards.probed(outcome)
 
     def robots(self, outcome: RobotsFetched, now: float) -> None:
         """A robots.txt arrived, sent us elsewhere, or failed."""
@@ -370,10 +407,14 @@ class Ready:
         host = self.host(outcome.asked.row.host_key)
         self._pauses.answered(host, ServerPace(), outcome, outcome.temporary, time)
         self._counters.ahead += 1
+        if self.wildcards is not None:
+            self.wildcards.visited(host.key, outcome.asked.row.pld_key, outcome.asked.address)
         self._count(outcome, time)
 
     def _count(self, outcome: PageFetched, now: float) -> None:
         row = outcome.asked.row
+        if self._most_by_address and not row.tries:
+            self.by_address[outcome.asked.address] += 1
         if not outcome.failure:
             if 200 <= outcome.status < 300 or outcome.status == 304:
                 self._counters.pages += 1
@@ -409,6 +450,8 @@ class Ready:
         host.answers += outcome.status > 0
         self._pauses.follow_budget(host, host.server, host.domain)
         self._pauses.answered(host, host.server, outcome, trouble, now)
+        if self.wildcards is not None:
+            self.wildcards.keep_free(host.key, host.next_time)
         if trouble and not outcome.status:
             host.address_until = -math.inf  # nobody is there: the name may have another address
         if self._shares_servers:

@@ -6,4 +6,5 @@
 state to state, `waiting` holds those in a pause; `pauses` says how long each is. `slots` says who may have one of the
 requests that are under way at a time; where many wait for one thing, they are in `rotation` by domain. URLs that have
 to wait longer than RAM should hold them are in `delays`: Q_W, on disk, in order of time.
+`wildcards` finds domains whose DNS has an answer for any name, where many hosts count as one.
 """

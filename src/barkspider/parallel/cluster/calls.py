@@ -26,7 +26,7 @@ class SilentError(BarkspiderError):
 
 
 class GoneError(SilentError):
-    """An actor has ended and will not be started again."""
+    """An actor has ended, as Ray says; it says so, too, of one that it is about to start elsewhere."""
 
 
 async def answer_of(make: Callable[[], Any], seconds: float) -> Any:

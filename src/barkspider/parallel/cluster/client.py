@@ -8,8 +8,8 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
@@ -62,11 +62,28 @@ def connect(address: str) -> Any:
                 f"nobody answers at {address} ({error}): start a cluster with `ray start --head`"
             ) from error
     try:
-        ray.init(address, namespace=_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+        with _quiet():
+            ray.init(address, namespace=_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
         why = " ".join(str(error).split())[:200]
-        raise UsageError(f"no cluster at {address} ({why}): start one with `ray start --head`") from error
+        raise UsageError(
+            f"no cluster lets us in at {address} ({why}): start one with `ray start --head`, or if it has a token, "
+            "give that: RAY_AUTH_MODE=token RAY_AUTH_TOKEN=…"
+        ) from error
     return ray
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Let nothing reach standard error: what Ray is made of writes there by itself, a line for each try."""
+    kept, nothing = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nothing)
 
 
 def _check_answer(there: socket.socket) -> None:
@@ -115,8 +132,8 @@ def begin(job: Path, settings: Settings, seeds: list[str], resumed: bool = False
     }
     text = dump_settings(settings)
     try:
-        # On the head, if that can be: without it there is no cluster.
-        options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(_head(ray.nodes()), soft=True)
+        # On the head: without it there is no cluster. A node that may be anything else may go away.
+        options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(_head(ray.nodes()), soft=False)
         order = (str(job.absolute()), text, seeds, resumed, version("barkspider"))
         actor = ray.remote(Overseer).options(**options).remote(*order)
         wait_for(actor.run.remote, _BEGIN)
@@ -181,19 +198,22 @@ def _told(job: Path, command: str, details: dict[str, Any]) -> dict[str, Any] | 
         return None
     from barkspider.parallel.cluster.calls import GoneError, SilentError, wait_for
 
-    try:
-        if command == "status":
-            told = wait_for(overseer.poll.remote, _ANSWER)
-            return {"state": told["state"], "where": told.get("where", {}), **told.get("statistics", {})}
-        found: dict[str, Any] = wait_for(lambda: overseer.answer.remote(command, details), _ANSWER)
-        return found
-    except GoneError:
-        end = time.monotonic() + _ANSWER
-        while find(job) is not None and time.monotonic() < end:
-            time.sleep(_LOOK)
-        return None
-    except SilentError as error:
-        raise SilentError(_SILENT.format("whoever oversees the crawl")) from error
+    end = time.monotonic() + _ANSWER
+    while overseer is not None:
+        try:
+            if command == "status":
+                told = wait_for(overseer.poll.remote, _ANSWER)
+                return {"state": told["state"], "where": told.get("where", {}), **told.get("statistics", {})}
+            asked = partial(overseer.answer.remote, command, details)
+            found: dict[str, Any] = wait_for(asked, _ANSWER)
+            return found
+        except SilentError as error:
+            # Ray calls an actor dead, too, that it is about to start elsewhere: whose name is known is not gone.
+            overseer = find(job)
+            if overseer is not None and (not isinstance(error, GoneError) or time.monotonic() > end):
+                raise SilentError(_SILENT.format("whoever oversees the crawl")) from error
+            time.sleep(_LOOK if overseer is not None else 0.0)
+    return None
 
 
 class ClusterCrawl:
@@ -201,9 +221,9 @@ class ClusterCrawl:
 
     replayed = 0
 
-    def __init__(self, overseer: Any, tell: Callable[[str], None], limits: Limits) -> None:
+    def __init__(self, job: Path, overseer: Any, tell: Callable[[str], None], limits: Limits) -> None:
         """`limits` are those of the crawl, as far as they are known here."""
-        self._overseer, self._tell, self.limits = overseer, tell, limits
+        self._job, self._overseer, self._tell, self.limits = job, overseer, tell, limits
         self._told: dict[str, Any] = {}
         self.fault: BarkspiderError | None = None
         self._stopping: tuple[str, bool] | None = None  # how it was told to stop
@@ -219,11 +239,11 @@ class ClusterCrawl:
             try:
                 heard = self._told.get("said", 0)
                 self._told = await answer_of(partial(self._overseer.poll.remote, heard), _ANSWER)
-            except GoneError as error:
-                raise BarkspiderError(
-                    f"the crawl, or the node of this machine, is gone from the cluster; `resume` goes on with it ({error})"
-                ) from error
-            except SilentError:
+            except SilentError as error:
+                if isinstance(error, GoneError) and await asyncio.to_thread(self._is_gone):
+                    raise BarkspiderError(
+                        "the crawl is gone from the cluster; `resume` goes on with it"
+                    ) from error
                 if not silent:
                     self._tell("whoever oversees the crawl does not answer; Ray may be starting it elsewhere")
                 silent = True
@@ -242,6 +262,14 @@ class ClusterCrawl:
             if self._told["error"]:
                 raise self.fault
         return self.statistics()
+
+    def _is_gone(self) -> bool:
+        """Whether Ray, which calls the overseer dead, is not about to start it elsewhere."""
+        from barkspider.parallel.cluster.calls import SilentError
+
+        with suppress(SilentError):
+            return find(self._job) is None
+        return False
 
     def stop(self, reason: str = "request") -> None:
         """See `engine.Crawl`."""

@@ -1,7 +1,7 @@
 """The supervisor of a crawl on a cluster: in a detached actor, so that whoever started it may go away and come back.
 
-Its folder, JOB on its node, has the settings, the seeds and the log; with a store, copies of these lie there. Ray starts it again on
-another node when its own dies; then it goes on with the stations that there are.
+Its folder, JOB on its node, has the settings, the seeds and the log; with a store, copies of these lie there. It is on the head of the
+cluster; when its process dies Ray starts it again, and it goes on with the stations that there are.
 """
 
 from __future__ import annotations
