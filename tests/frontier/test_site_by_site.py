@@ -200,6 +200,22 @@ def test_what_a_process_checks_in_too_late_does_not_count(start: Start, registry
     assert frontier.gauges()["sites_checked_in"] == registry.sites()[0]["pages"] == 0
 
 
+def test_a_process_that_begins_before_there_are_sites_gets_some_later(
+    start: Start, registry: Registry
+) -> None:
+    web = VirtualWeb({"http://a.example/": []}, registry=registry)
+    early = start(parallel__processes=2, parallel__mode="independent")
+    instructions, _ = early.step(0.0, [])
+    _, wake = early.step(0.1, [web.answer(0.0, each) for each in instructions])
+    assert early.finished()
+    assert wake <= 1.2
+    web.answer(0.5, CheckIn(0, 1, batch("http://a.example/", flags=Flag.SEED)))
+    instructions, _ = early.step(wake, [])
+    early.step(wake + 0.1, [web.answer(wake, each) for each in instructions])
+    assert len(early.leases or ()) == 1
+    assert not early.finished()
+
+
 @pytest.mark.parametrize("processes", [2, 3])
 def test_several_processes_never_have_a_site_at_once(
     start: Start, registry: Registry, processes: int

@@ -174,16 +174,19 @@ def children(process: int) -> list[int]:
 
 
 def holder(job: Path, processes: list[int]) -> int:
-    """The process that has most sites, as soon as it has three."""
+    """The process that has most sites, as soon as it has three and all have begun."""
     names = {part_of(process): process for process in processes}
     registry = open_registry(read_settings(Env(), job), job)
     try:
-        while True:
+        end = time.monotonic() + 60.0
+        while time.monotonic() < end:
+            begun = all('"event"' in (job / name / "log.jsonl").read_text() for name in names)
             having = Counter(site["owner"][:9] for site in registry.sites([State.BEING_CRAWLED]))
             for name, count in having.most_common(1):
-                if count > 2:
+                if begun and count > 2:
                     return names[name]
             time.sleep(0.01)
+        raise AssertionError("no process had three sites")
     finally:
         registry.close()
 

@@ -95,7 +95,7 @@ def test_a_database_that_is_restarted_costs_nothing(postgres: PostgresServer, tm
 
 def test_what_a_process_crawls_on_after_its_leases_counts_nowhere(tmp_path: Path) -> None:
     """It is stopped for longer than they last; others crawl its sites anew, which are complete and count once."""
-    order = {"kills": 0, "pages": 300, "stopped": 4.0, "options": ["site.lease=1500ms"]}
+    order = {"kills": 0, "pages": 200, "host_delay": 0.3, "stopped": 4.0, "options": ["site.lease=1500ms"]}
     found = run_killed({**DEFAULTS, **SMALL, **order}, tmp_path)
     assert (found["code"], found["missing"], found["too_soon"], found["problems"]) == (0, 0, 0, []), found
     sites = sites_of(tmp_path / "job")

@@ -77,6 +77,8 @@ class SiteBySite:
         # URLs of sites that are not here any more, which are under way or in Q_W.
         self._orphans = Counter[int]()
         self._asked, self._ask_at, self._exhausted = False, -math.inf, False
+        # Whether others may still bring sites when there are none any more: the first ones, or those that a user adds.
+        self._shared = settings.parallel.processes > 1
         self._checked_in = self._lost = self._late = 0
         gate.decisions.ended = self._ended
 
@@ -153,7 +155,7 @@ class SiteBySite:
 
     def _wants_more(self) -> bool:
         has_room = len(self._sites) < self._most and (2 * self._size < self._share or not self._sites)
-        return has_room and not self._exhausted
+        return has_room and (self._shared or not self._exhausted)
 
     def _begin(self, leased: SiteLeased) -> None:
         if leased.key in self._sites:  # an earlier visit that nobody has said is lost
