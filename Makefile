@@ -58,9 +58,9 @@ $(VENV)/site: requirements-docs.lock $(READY)
 
 # For maintainers: rewrite the lock after pyproject.toml changed (needs uv).
 lock:
-	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra lab --extra cluster --extra dashboard --extra scrapy --extra text --generate-hashes \
+	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra lab --extra cluster --extra dashboard --extra database --extra scrapy --extra text --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header pyproject.toml --output-file requirements.lock
-	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra lab --extra cluster --extra dashboard --extra scrapy --extra text --extra bench --generate-hashes \
+	uv pip compile --quiet --universal --python-version 3.11 --extra dev --extra lab --extra cluster --extra dashboard --extra database --extra scrapy --extra text --extra bench --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header pyproject.toml --output-file requirements-bench.lock
 	uv pip compile --quiet --universal --python-version 3.11 --extra docs --constraint requirements.lock --generate-hashes \
 	  --no-emit-index-url --no-annotate --no-header pyproject.toml --output-file requirements-docs.lock

@@ -12,12 +12,15 @@ from itertools import count
 
 from barkspider.core.batch import UrlBatch
 from barkspider.core.events import (
+    CheckIn,
+    CheckOut,
     DomainProbed,
     FetchPage,
     FetchRobots,
     Frontier,
     HostResolved,
     Instruction,
+    LeaseLost,
     Outcome,
     PageFetched,
     ProbeDomain,
@@ -30,6 +33,8 @@ from barkspider.core.events import (
     Seeds,
 )
 from barkspider.core.records import Flag, UrlRow
+from barkspider.engine.visits import check_in, check_out
+from barkspider.sites import Registry
 from barkspider.url import Domains, KeyMaker, split
 
 KEYS, DOMAINS = KeyMaker(1), Domains()
@@ -83,6 +88,8 @@ class VirtualWeb:
     requests: list[tuple[float, str, str, str]] = field(default_factory=list)  # time, host, address, URL
     stale: set[str] = field(default_factory=set)  # URLs whose first request finds a dead connection
     slow: Mapping[str, float] = field(default_factory=dict)  # latency by URL
+    registry: Registry | None = None  # of sites, for a frontier that goes by these
+    owner: str = "one"
     wildcards: Mapping[str, Sequence[str]] = field(default_factory=dict)  # addresses of any name, by domain
     probed: list[str] = field(default_factory=list)
 
@@ -124,6 +131,11 @@ class VirtualWeb:
 
     def answer(self, now: float, instruction: Instruction) -> Outcome:
         assert not isinstance(instruction, Seal | Rest | Score), "it is for other processes"
+        if isinstance(instruction, CheckOut | CheckIn):
+            assert self.registry is not None
+            if isinstance(instruction, CheckIn):
+                return check_in(self.registry, instruction)
+            return check_out(self.registry, self.owner, instruction)
         if isinstance(instruction, ProbeDomain):
             self.probed.append(instruction.domain)
             return DomainProbed(instruction, tuple(self.wildcards.get(instruction.domain, ())))
@@ -150,6 +162,13 @@ class VirtualWeb:
                 return RobotsFetched(instruction, 301, redirect=said)
             return RobotsFetched(instruction, 200, said, max_age=self.ages.get(name))
         return PageFetched(instruction, failure="stale", stale=True) if stale else self.page(instruction, url)
+
+    def recovered(self, held: Mapping[int, int]) -> list[Outcome]:
+        """What the database of sites says to a process that has started again, and has these."""
+        assert self.registry is not None
+        found = self.registry.renew(self.owner, set(held.items()))
+        lost = tuple(item for item in held.items() if found.get(item[0]) != item[1])
+        return [LeaseLost(lost)] if lost else []
 
     def page(self, asked: FetchPage, url: str) -> PageFetched:
         what = self.pages.get(url, Failure("http_404", temporary=False))

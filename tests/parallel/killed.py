@@ -24,8 +24,11 @@ from typing import Any
 from barkspider.core.settings import Settings
 from barkspider.engine import verify_job
 from barkspider.engine.folder import part_folders
+from barkspider.engine.trust import read_settings
+from barkspider.engine.visits import open_registry
 from barkspider.frontier.budget.star import Star
 from barkspider.lab.synthweb import RunningWeb, WebSpec, read_log, running_web
+from barkspider.sites import State
 from barkspider.storage.env import Env
 from barkspider.storage.store.manifest import Store
 from tests.engine.killed import DEFAULTS as ALONE
@@ -73,7 +76,7 @@ def run(order: dict[str, Any], folder: Path) -> dict[str, Any]:
         ]
         with (folder / "output.txt").open("ab") as output:
             process = _start(served, job, options, order["processes"], output)
-            meanwhile = _stop_one(process.pid, served, order, random) if order["stopped"] else None
+            meanwhile = _stop_one(process.pid, served, job, order, random) if order["stopped"] else None
             while process.poll() is None or kills.total() < order["kills"]:
                 assert time.monotonic() < end, "the crawl did not end"
                 if process.poll() is not None:
@@ -102,19 +105,20 @@ def run(order: dict[str, Any], folder: Path) -> dict[str, Any]:
             "truth": len(truth),
             **_compare(job, truth, circles_of(served.web), order["robots"]),
             **compare_requests(served, requests, order, truth),
-            "in_degrees": in_degrees(job),
+            "in_degrees": in_degrees(job) if order["frontier"] == "irlbot" else {},
             "problems": problems[:20],
             "requests_while_stopped": meanwhile,
             "output": (folder / "output.txt").read_text()[-3000:],
         }
 
 
-def _stop_one(supervisor: int, served: RunningWeb, order: dict[str, Any], random: Random) -> int:
+def _stop_one(supervisor: int, served: RunningWeb, job: Path, order: dict[str, Any], random: Random) -> int:
     """Let one part stand still for a while; how many requests the others made meanwhile, after the first second."""
     assert served.log_path is not None
     while not served.log_path.exists() or len(read_log(served.log_path)) < order["pages"] // 20:
         time.sleep(0.1)
-    victim = random.choice(children(supervisor))
+    victims = children(supervisor)
+    victim = random.choice(victims) if order["frontier"] != "site" else holder(job, victims)
     os.kill(victim, signal.SIGSTOP)
     time.sleep(1.0)
     before = len(read_log(served.log_path))
@@ -167,6 +171,29 @@ def children(process: int) -> list[int]:
         with suppress(OSError):
             found += [int(pid) for pid in path.read_text().split()]
     return found
+
+
+def holder(job: Path, processes: list[int]) -> int:
+    """The process that has most sites, as soon as it has three and all have begun."""
+    names = {part_of(process): process for process in processes}
+    registry = open_registry(read_settings(Env(), job), job)
+    try:
+        end = time.monotonic() + 60.0
+        while time.monotonic() < end:
+            begun = all('"event"' in (job / name / "log.jsonl").read_text() for name in names)
+            having = Counter(site["owner"][:9] for site in registry.sites([State.BEING_CRAWLED]))
+            for name, count in having.most_common(1):
+                if begun and count > 2:
+                    return names[name]
+            time.sleep(0.01)
+        raise AssertionError("no process had three sites")
+    finally:
+        registry.close()
+
+
+def part_of(process: int) -> str:
+    """The name of the part that a process crawls."""
+    return Path(Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")[3].decode()).name
 
 
 def kill(process: int) -> bool:

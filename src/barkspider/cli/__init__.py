@@ -6,7 +6,7 @@ crawl that has begun, which is stopped by it), 1 on anything else; no traceback 
 | | |
 | --- | --- |
 | to crawl | `demo`, `crawl`, `resume`, `restore`, `recrawl`; `run` shows what they do, `seeds` reads what they begin with, `seed_files` from whatever file |
-| to speak to a crawl | `control`: status, pause, stop, add; `cluster`: to start and speak to one on many machines |
+| to speak to a crawl | `control`: status, pause, stop, add; `sites` of one that goes by these; `cluster`: to start and speak to one on many machines |
 | to divide one | `resize`, `exchange` |
 | to read one | `why`, `query`, `report`, `limits`, `rules`, `dashboard`, `show`, `export` (texts by `corpus`), `verify`, `duphosts`, `cloaking` |
 | one by itself | `fetch` a URL, the synthetic `web`, a `drum` |

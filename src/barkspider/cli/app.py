@@ -33,6 +33,7 @@ from barkspider.cli.rules import allow, block, pardon, rules, traps, unblock
 from barkspider.cli.show import show
 from barkspider.cli.simulate import simulate_app
 from barkspider.cli.simulate_parallel import parallel
+from barkspider.cli.sites import sites
 from barkspider.cli.terminal import say
 from barkspider.cli.verify import verify
 from barkspider.cli.web import web
@@ -80,6 +81,7 @@ _GROUPS = {
         rules,
         traps,
         pardon,
+        sites,
         dashboard,
     ),
     "What was crawled": (

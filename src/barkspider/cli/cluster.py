@@ -39,6 +39,8 @@ def crawl_on_cluster(
         raise SettingsError(
             "--ray divides a crawl: say among how many processes with --processes, 2 at least"
         )
+    if settings.frontier == "site":
+        raise SettingsError("--ray is for frontier = irlbot or sydney: leave it out with site")
     check_share(settings)
     connect(address)
     if settings.store.url:

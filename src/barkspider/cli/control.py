@@ -120,11 +120,13 @@ def add(
     import uvloop  # here, and what follows: all this takes a second to load
 
     from barkspider.engine import check_hosts, open_job
-    from barkspider.engine.adding import add_to_stopped
+    from barkspider.engine.adding import add_to_stopped, check_again
     from barkspider.engine.trust import take_settings
     from barkspider.storage.env import Env
 
     settings, _ = take_settings(Env(), job, [], trust)
+    if again:
+        check_again(job, settings)
     starts = given_seeds(settings, urls or [], seeds, strict)
     uvloop.run(check_hosts(settings, starts))
     ask(job, "write_tables")  # a crawl that runs still has rows in memory
@@ -140,11 +142,13 @@ def add(
         say_json({"job": str(job), "given": len(starts), "known": found})
     else:
         urls_ = "1 URL" if len(starts) == 1 else f"{len(starts):,} URLs"
-        say(f"{urls_} given to the crawl in {job}{_about(found, len(starts), again)}")
+        say(
+            f"{urls_} given to the crawl in {job}{_about(found, len(starts), again, settings.frontier == 'site')}"
+        )
     return 0
 
 
-def _about(known: list[str], given: int, again: bool) -> str:
+def _about(known: list[str], given: int, again: bool, by_sites: bool) -> str:
     """What is to be said of URLs that a crawl has fetched before, if it was given any."""
     if not known:
         return ""
@@ -152,6 +156,8 @@ def _about(known: list[str], given: int, again: bool) -> str:
         return (
             ", to be fetched once more" if given == 1 else f", {len(known):,} of them to be fetched once more"
         )
+    if by_sites:  # which are fetched again as a whole
+        return f", which knows {'it' if given == 1 else f'{len(known):,} of them'}"
     if given == 1:
         return ", which knows it; --again fetches it once more"
     named = known[0] if len(known) == 1 else f"{known[0]} and {len(known) - 1:,} more"

@@ -22,7 +22,9 @@ def crawl(
     strict: Strict = False,
     scope: Annotated[str | None, typer.Option(help="How far to go: page, site, domain or web.")] = None,
     preset: Annotated[str, typer.Option(help="default, irlbot or viuva-negra.")] = "default",
-    frontier: Annotated[str | None, typer.Option(help="What orders the crawl: irlbot or sydney.")] = None,
+    frontier: Annotated[
+        str | None, typer.Option(help="What orders the crawl: irlbot, sydney or site.")
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of settings.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="A.B=C", help="One setting; may be repeated.")

@@ -7,8 +7,10 @@ it wants to be called again. Each instruction is answered by exactly one outcome
     ProbeDomain ─► DomainProbed
     Seal ─► Sealed                   or, where another process has the turn at the server, Denied
     Score ─► Scored
+    CheckOut ─► CheckedOut           CheckIn ─► CheckedIn
 
-`Rest` is the one instruction that nothing answers. `Seeds`, `Ruled`, `Received`, `Granted` and `Ranked` are events that answer nothing.
+`Rest` is the one instruction that nothing answers. `Seeds`, `Ruled`, `Received`, `Granted`, `Ranked` and `LeaseLost` are events
+that answer nothing.
 """
 
 from __future__ import annotations
@@ -112,8 +114,33 @@ class Score:
     in_force: bool | None
 
 
+@dataclass(frozen=True, slots=True)
+class CheckOut:
+    """Get sites to crawl, at most so many; see `frontier.site_by_site`."""
+
+    most: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckIn:
+    """Give back a site with what came of its visit, and the URLs of other sites that were found on it.
+
+    `seen` are the keys of all its URLs that were ever found there, 8 bytes each; `failed_by` is why it could not be crawled,
+    "" if it could. A `key` of 0 is no site: URLs that were given.
+    """
+
+    key: int
+    fence: int
+    found: UrlBatch
+    seen: bytes = b""
+    pages: int = 0
+    failed: int = 0
+    refused: int = 0
+    failed_by: str = ""
+
+
 Request = ResolveHost | ProbeDomain | FetchRobots | FetchPage  # what the network is asked for
-Instruction = Request | Seal | Rest | Score
+Instruction = Request | Seal | Rest | Score | CheckOut | CheckIn
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +302,41 @@ class Ranked:
     counts: npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SiteLeased:
+    """A site that this process has from now on, with the number of its visit; see `CheckIn` for what was `seen` in earlier
+    ones. `links` are the URLs to begin with."""
+
+    key: int
+    fence: int
+    seen: bytes
+    links: UrlBatch
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedOut:
+    """Sites to crawl; and whether there are any more, if only with other processes, which may find further ones."""
+
+    sites: tuple[SiteLeased, ...]
+    left: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedIn:
+    """A visit has ended, and `counts`: or another process has the site, or had it since."""
+
+    key: int
+    fence: int
+    counts: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseLost:
+    """Sites, with the numbers of their visits, that this process does not have any more."""
+
+    sites: tuple[tuple[int, int], ...]
+
+
 Outcome = (
     HostResolved
     | DomainProbed
@@ -288,6 +350,9 @@ Outcome = (
     | Granted
     | Ranked
     | Scored
+    | CheckedOut
+    | CheckedIn
+    | LeaseLost
 )
 
 

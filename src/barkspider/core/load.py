@@ -114,9 +114,34 @@ def _complete(values: Mapping[str, Any]) -> Settings:
         raise SettingsError("budget.merge_redirects works with budget.reputation = supporters only: set both")
     if settings.order == "backlinks" and settings.frontier != "irlbot":
         raise SettingsError("order = backlinks works with frontier = irlbot only: set both, or neither")
+    if settings.frontier == "site":
+        settings = _by_sites(settings)
+    if settings.parallel.database and settings.frontier != "site":
+        raise SettingsError("parallel.database works with frontier = site only: set both, or neither")
     return settings
 
 
+def _by_sites(settings: Settings) -> Settings:
+    """The settings of a crawl site by site: its processes take what they find on their sites, and send each other nothing."""
+    parallel, whole = settings.parallel, Settings()
+    if settings.limits.domain_urls:
+        raise SettingsError(
+            "limits.domain_urls is for frontier = irlbot or sydney: with site, set limits.site_urls"
+        )
+    if settings.store.url:
+        raise SettingsError("store.url is for frontier = irlbot or sydney: leave it out with site")
+    if parallel.mode not in (whole.parallel.mode, _ALONE) or parallel.partition != whole.parallel.partition:
+        raise SettingsError(
+            "with frontier = site processes take sites as they can: leave out parallel.mode and parallel.partition"
+        )
+    if parallel.here or parallel.replicate:
+        raise SettingsError(
+            "parallel.here and parallel.replicate are for frontier = irlbot or sydney: leave them out"
+        )
+    return dataclasses.replace(settings, parallel=dataclasses.replace(parallel, mode=_ALONE))
+
+
+_ALONE = "independent"  # a mode in which a process follows what it finds, and takes turns at hosts too
 _PARTITIONS = ("domain", "site", "url", "hierarchical", "address")
 # What may be another in a job that goes on: it shapes neither keys nor files.
 _CHANGEABLE = (
@@ -139,6 +164,7 @@ _CHANGEABLE = (
     "parallel.outbox",
     "parallel.lease",
     "parallel.watchdog",
+    "site",
     "archive.keep_local",
     "store",
 )

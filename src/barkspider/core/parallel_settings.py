@@ -51,8 +51,32 @@ class Parallel:
         "On a cluster: a part that has had no word of the overseer for so long stops, and another takes its place",
         low=1.0,
     )
+    database: str = setting(
+        "",
+        "With frontier = site, the PostgreSQL that has the sites, such as postgresql://user@host/name; without one it is a file of "
+        "the job",
+        secret=True,
+        harmless=("",),
+    )
     watchdog: float = duration(
         "5m", "A process that has work and does nothing for so long is started anew", low=1.0
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A crawl site by site, `frontier = site` (The Viúva Negra crawler, section 4)."""
+
+    at_once: int = setting(
+        500, "Sites that a process crawls at once, so that their pauses do not leave it idle", low=1
+    )
+    lease: float = duration(
+        "5m",
+        "For how long a process has a site unless it says that it goes on; of one that died others take the sites then",
+        low=0.1,
+    )
+    tries: int = setting(
+        3, "Visits to a site that does not answer, the later ones behind all other sites", low=1
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from barkspider.core.declared import duration, setting, size
 from barkspider.core.fetch_settings import Agent, Cookies, Dns, Fetch, Network
-from barkspider.core.parallel_settings import Parallel, Store
+from barkspider.core.parallel_settings import Parallel, Site, Store
 
 __all__ = [
     "Agent",
@@ -27,6 +27,7 @@ __all__ = [
     "Politeness",
     "Scope",
     "Settings",
+    "Site",
     "Store",
     "Sydney",
     "Trace",
@@ -402,8 +403,9 @@ class Settings:
 
     frontier: str = setting(
         "irlbot",
-        "What orders the crawl: irlbot (URLs on disk, budgets by reputation) or sydney (limited memory)",
-        choices=("irlbot", "sydney"),
+        "What orders the crawl: irlbot (URLs on disk, budgets by reputation), sydney (limited memory), or site (one site after "
+        "the other, each as a whole)",
+        choices=("irlbot", "sydney", "site"),
     )
     order: str = setting(
         "budget",
@@ -449,5 +451,6 @@ class Settings:
     page: Page = field(default_factory=Page)
     archive: Archive = field(default_factory=Archive)
     parallel: Parallel = field(default_factory=Parallel)
+    site: Site = field(default_factory=Site)
     store: Store = field(default_factory=Store)
     trace: Trace = field(default_factory=Trace)

@@ -4,7 +4,8 @@
 
 A crawl that runs: `loop` asks the frontier what to do and `work` does it. `arrivals` tells what is read next, `reaping` makes
 harvests of it, and some things are done `every_second`; `contents` reads responses, large ones in a thread, `reading` and
-`links` turn them into what a `harvest` takes in, and `outcomes` are its rows in the journal. `neighbours` is how it stands with other processes of the same crawl.
+`links` turn them into what a `harvest` takes in, and `outcomes` are its rows in the journal. `neighbours` is how it stands with other processes of the same crawl,
+`visits` how with the database of sites if it goes by these, `suspects` notes at which of them it looks.
 
 Before and after: `preflight` is what is done before anything starts, `list_files` are files of rules that are watched, `blocking` a whole crawl in one call; `running` is a
 crawl in a thread of its own, whose pages go through a `feed` to a reader, or to `hooks`. `outlook` says when it will be over, `reach` whom it could not reach.

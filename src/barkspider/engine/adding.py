@@ -8,7 +8,9 @@ from itertools import chain
 from pathlib import Path
 
 from barkspider.core.batch import UrlBatch
+from barkspider.core.errors import UsageError
 from barkspider.core.events import Ruled, Seeds
+from barkspider.core.settings import Settings
 from barkspider.engine.folder import DIVISION, part_folders
 from barkspider.engine.harvest import Harvest
 from barkspider.engine.job import Job
@@ -31,6 +33,14 @@ def add_to_stopped(
                 write_seeds(job, lambda links: [links.more_seeds(seeds, again)])
         finally:
             job.close()
+
+
+def check_again(folder: Path, settings: Settings) -> None:
+    """Raise `UsageError` for a job in which single pages are not fetched again."""
+    if settings.frontier == "site":
+        raise UsageError(
+            f"{folder} goes site by site, and fetches sites again as a whole: `barkspider sites {folder} --repeat NAME`"
+        )
 
 
 def write_seeds(job: Job, make: Callable[[LinkMaker], Iterable[UrlBatch]]) -> None:

@@ -24,7 +24,7 @@ from barkspider.core.allotment import begin_threads, fit_memory, give_back
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.clock import Clock, SystemClock
 from barkspider.core.errors import ShortMemoryError, StorageError, is_shortage
-from barkspider.core.events import Instruction, Request, Ruled, Seeds
+from barkspider.core.events import Denied, FetchPage, FetchRobots, Instruction, Request, Ruled, Seeds
 from barkspider.core.settings import Limits
 from barkspider.core.units import format_size
 from barkspider.engine.answers import Answers
@@ -43,6 +43,8 @@ from barkspider.engine.recovery import Components, open_components
 from barkspider.engine.rules import canonical, is_known
 from barkspider.engine.sampler import Sampler
 from barkspider.engine.statistics import Statistics
+from barkspider.engine.suspects import Suspects
+from barkspider.engine.visits import READING, Visits, open_registry, owner_of
 from barkspider.engine.watch import Watch
 from barkspider.engine.work import Arrival
 from barkspider.fetch import user_agent
@@ -97,6 +99,15 @@ class Crawl:
             copying(self._job),
         )
         self._timer: asyncio.TimerHandle | None = None
+        leases = components.frontier.leases
+        self._visits: Visits | None = None  # the database of sites, if it goes site by site
+        if leases is not None:
+            job, registry = self._job, open_registry(self._job.settings, self._job.path)
+            suspects = self._reaping.suspects = Suspects(job.path / READING)
+            self._visits = Visits(
+                *(registry, owner_of(job.env, job.path), job.settings, leases, suspects.found, self.take_in),
+                *(self._links.extend, self._syncing, self._log, self._fail),
+            )
         self._answers = Answers(self, components, self._checkpointer)
         self._lists = ListFiles(self._job, self._frontier.follow_lists, self._log)
         sampler = Sampler(components, self._checkpointer, self.statistics, lambda: self.others)
@@ -144,6 +155,8 @@ class Crawl:
         self._every_second.start()
         if self.others is not None:
             self.others.start()
+        if self._visits is not None:
+            self._visits.start()
         loop.set_exception_handler(self._on_exception)
         try:
             await self._loop()
@@ -300,8 +313,10 @@ class Crawl:
         """Whether nothing is left; while there are others, they say whether anything may still come from them."""
         return self._frontier.finished() and (self.others is None or self.others.ended) and not self._arrived
 
-    def _requests(self, instructions: Sequence[Instruction]) -> Sequence[Request]:
-        """What is to be asked of the network; the rest is about other processes."""
+    def _requests(self, instructions: list[Instruction]) -> Sequence[Request]:
+        """What is to be asked of the network; the rest is about other processes, or for the database of sites."""
+        if self._visits is not None:
+            instructions = self._visits.sift(instructions)
         if self.others is None:
             return cast(Sequence[Request], instructions)  # a crawl of one process has no others
         return self.others.sift(instructions)
@@ -385,6 +400,12 @@ class Crawl:
 
     def _begin(self, instruction: Request) -> None:
         """Have done what an instruction asks for; whatever happens, something arrives."""
+        if self._visits is not None and (wait := self._visits.wait_of(instruction)):
+            if self.others is not None:
+                self.others.give_back(instruction)
+            assert isinstance(instruction, FetchPage | FetchRobots)
+            self.take_in(Reaped(Denied(instruction, wait, at_host=True)))
+            return
         self._under_way += 1
         try:
             self._worker.begin(instruction, self._arrive)
@@ -393,7 +414,9 @@ class Crawl:
 
     def _read_aside(self, arrival: Arrival) -> None:
         self._under_way += 1
-        self._worker.read_aside(arrival, self._arrive)
+        suspects = self._reaping.suspects
+        done = self._arrive if suspects is None else suspects.aside(arrival.instruction, self._arrive)
+        self._worker.read_aside(arrival, done)
 
     def _arrive(self, arrival: Arrival) -> None:
         if self._given_up:
@@ -413,6 +436,8 @@ class Crawl:
             await self._checkpointer.close()
             if self.others is not None:
                 await self.others.close()
+            if self._visits is not None:
+                await self._visits.close()
         except Exception as error:
             self._fail(error)
         last = self._every_second
@@ -429,6 +454,8 @@ class Crawl:
         self._finish(self._ledger.close)
         self._finish(self._frontier.close)
         await self._worker.close()
+        if self._reaping.suspects is not None:
+            self._reaping.suspects.close()
         give_back()
         self._finish(self._archive.close)
         if self.fault is None:
@@ -453,6 +480,16 @@ class Crawl:
         self._frontier.hold()
         while self._arrived:
             self._bring_in()
+
+    def _syncing(self) -> Callable[[], None]:
+        """What makes all that was archived and written down so far survive a power loss; any thread may call it."""
+        archive, journal = self._archive.syncing(), self._ledger.syncing()
+
+        def sync() -> None:
+            archive()
+            journal()
+
+        return sync
 
     def _traffic(self) -> dict[str, Any]:
         """What the frontier moved on disk; nothing when the disk does not say."""

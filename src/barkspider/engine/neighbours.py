@@ -177,11 +177,18 @@ class Correspondence:
                 self._neighbours.rest(instruction.address, instruction.seconds)
                 if instruction.host_key:
                     self._neighbours.rest(_host(instruction.host_key), instruction.host_seconds)
-            elif isinstance(instruction, ResolveHost | ProbeDomain) or self._take_turns(
-                _Ask(instruction, self._names(instruction))
+            elif isinstance(instruction, ResolveHost | ProbeDomain) or (
+                isinstance(instruction, FetchPage | FetchRobots)
+                and self._take_turns(_Ask(instruction, self._names(instruction)))
             ):
                 requests.append(instruction)
         return requests
+
+    def give_back(self, request: Request) -> None:
+        """A request does not go out after all: so its turns are others' now."""
+        if isinstance(request, FetchPage | FetchRobots):
+            for name in self._names(request):
+                self._neighbours.rest(name, 0.0)
 
     def _names(self, asked: FetchPage | FetchRobots) -> tuple[str, ...]:
         """What a request needs the turns at: its server, and before it its host where others may ask that, too."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,12 +13,15 @@ import pyarrow as pa
 from barkspider.archive import as_batch
 from barkspider.core.batch import UrlBatch
 from barkspider.core.events import (
+    CheckedIn,
+    CheckedOut,
     Denied,
     DomainProbed,
     FetchPage,
     FetchRobots,
     Granted,
     HostResolved,
+    LeaseLost,
     Outcome,
     PageFetched,
     ProbeDomain,
@@ -32,6 +36,7 @@ from barkspider.core.events import (
     Seal,
     Sealed,
     Seeds,
+    SiteLeased,
 )
 from barkspider.core.records import pack_row, unpack_row
 
@@ -46,15 +51,16 @@ Journalled = (
     | Received
     | Granted
     | Scored
+    | CheckedOut
+    | CheckedIn
+    | LeaseLost
 )
 
 # One row for each outcome; `kind` says which columns count. What a later version adds is null for older ones.
 SCHEMA = pa.schema(
     [
-        (
-            "kind",
-            pa.string(),
-        ),  # page, robots, resolved, probed, seeds, ruled, sealed, received, granted, scored
+        # page, robots, resolved, probed, seeds, ruled, sealed, received, granted, scored, checked_out, checked_in, lease_lost
+        ("kind", pa.string()),
         ("status", pa.uint16()),
         ("seconds", pa.float64()),
         ("retry_after", pa.float64()),
@@ -81,7 +87,9 @@ SCHEMA = pa.schema(
         ("body", pa.binary()),
         ("redirect", pa.string()),
         ("max_age", pa.float64()),
-        # of seeds, of rulings as JSON, and of scores: the keys of domains, then their supporters
+        # of seeds, of rulings as JSON, and of scores: the keys of domains, then their supporters. Of sites: `_SITE` of each, in `news`; of those that
+        # were checked out, the URLs to begin with in `batch`, and behind `news` what was seen of each. For one that was checked in
+        # `pages` is 1 if that counts.
         ("batch", pa.binary()),
         # of a batch for another process, or from one; and of a grant. Of scores, `number` is 1 for in force, 0 for not
         ("process", pa.uint16()),
@@ -93,6 +101,7 @@ SCHEMA = pa.schema(
         ("gist", pa.uint64()),
     ]
 )
+_SITE = struct.Struct("<QQII")  # a site, the number of its visit, how many URLs and bytes are told of it
 _KIND = pa.struct(list(SCHEMA))
 # The columns of other kinds.
 _NO_ROBOTS, _NO_PAGE, _NO_EVENT = (None,) * 7, (None,) * 7, (None,) * 7
@@ -106,6 +115,8 @@ def is_kept(outcome: Outcome) -> bool:
         return not outcome.stale
     if isinstance(outcome, HostResolved):
         return outcome.asked.assigns
+    if isinstance(outcome, CheckedOut):
+        return bool(outcome.sites)
     return not isinstance(outcome, Denied | Ranked)
 
 
@@ -152,6 +163,27 @@ def _row(outcome: Outcome) -> tuple[Any, ...]:
     if isinstance(outcome, Ruled):
         said = json.dumps(outcome.changes).encode()
         return ("ruled", *_NO_ANSWER, said, *_NO_EVENT[1:])
+    if isinstance(outcome, CheckedOut):
+        heads = (_SITE.pack(site.key, site.fence, len(site.links), len(site.seen)) for site in outcome.sites)
+        told = b"".join((*heads, *(site.seen for site in outcome.sites)))
+        urls = UrlBatch.join([site.links for site in outcome.sites]).encode()
+        return (
+            "checked_out",
+            *_NO_ANSWER,
+            urls,
+            None,
+            len(outcome.sites),
+            None,
+            int(outcome.left),
+            told,
+            None,
+        )
+    if isinstance(outcome, CheckedIn):
+        told = _SITE.pack(outcome.key, outcome.fence, 0, 0)
+        return ("checked_in", *_NO_ANSWER, None, None, None, None, int(outcome.counts), told, None)
+    if isinstance(outcome, LeaseLost):
+        told = b"".join(_SITE.pack(key, fence, 0, 0) for key, fence in outcome.sites)
+        return ("lease_lost", *_NO_ANSWER, None, None, len(outcome.sites), None, None, told, None)
     assert isinstance(outcome, Seeds)
     return ("seeds", *_NO_ANSWER, outcome.batch.encode(), *_NO_EVENT[1:])
 
@@ -288,6 +320,25 @@ def _read_scored(row: dict[str, Any], links: UrlBatch) -> Scored:  # noqa: ARG00
     return Scored(Score(keys, supporters, None if number is None else bool(number)))
 
 
+def _read_checked_out(row: dict[str, Any], links: UrlBatch) -> CheckedOut:  # noqa: ARG001
+    told, urls, sites = row["news"], UrlBatch.decode(row["batch"]), []
+    first, place = 0, row["number"] * _SITE.size
+    for number in range(row["number"]):
+        key, fence, count, size = _SITE.unpack_from(told, number * _SITE.size)
+        sites.append(SiteLeased(key, fence, told[place : place + size], urls.slice(first, first + count)))
+        first, place = first + count, place + size
+    return CheckedOut(tuple(sites), bool(row["pages"]))
+
+
+def _read_checked_in(row: dict[str, Any], links: UrlBatch) -> CheckedIn:  # noqa: ARG001
+    key, fence, _, _ = _SITE.unpack(row["news"])
+    return CheckedIn(key, fence, bool(row["pages"]))
+
+
+def _read_lease_lost(row: dict[str, Any], links: UrlBatch) -> LeaseLost:  # noqa: ARG001
+    return LeaseLost(tuple((key, fence) for key, fence, _, _ in _SITE.iter_unpack(row["news"])))
+
+
 _READ: dict[str, Callable[[dict[str, Any], UrlBatch], Journalled]] = {
     "page": _read_page,
     "robots": _read_robots,
@@ -299,4 +350,7 @@ _READ: dict[str, Callable[[dict[str, Any], UrlBatch], Journalled]] = {
     "received": _read_received,
     "granted": _read_granted,
     "scored": _read_scored,
+    "checked_out": _read_checked_out,
+    "checked_in": _read_checked_in,
+    "lease_lost": _read_lease_lost,
 }

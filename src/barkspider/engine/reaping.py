@@ -15,6 +15,7 @@ from barkspider.engine.arrivals import Arrivals
 from barkspider.engine.harvest import Harvest, Reaped
 from barkspider.engine.reach import Reach
 from barkspider.engine.recovery import Components
+from barkspider.engine.suspects import Suspects
 from barkspider.engine.watch import Watch
 from barkspider.engine.work import Arrival, internal_error
 
@@ -45,6 +46,7 @@ class Reaping:
         self._watch, self._reach, self._aside, self._log = watch, reach, aside, log
         self.arrived = Arrivals()
         self.closing = False
+        self.suspects: Suspects | None = None  # who is told what is being read, in a crawl site by site
 
     def reap(self) -> Harvest:
         """The next harvest; an empty one when nothing has arrived."""
@@ -67,6 +69,8 @@ class Reaping:
         self._phases.end("read")
         reaped = [each if each.keep is None else self._keep(each) for each in reaped]
         self._watch.doing = None
+        if self.suspects is not None:
+            self.suspects.looked()
         self._reach.take(reaped)
         warc_ends, tally = self._archive.warc_ends(), self._tally.save()
         return Harvest.of(self._steady.now(), reaped, self._links, warc_ends, tally)
@@ -95,6 +99,8 @@ class Reaping:
     def _try(self, instruction: Request, work: Callable[[], _Result]) -> _Result | Reaped:
         """What the work gives, or that it failed."""
         self._watch.doing = instruction
+        if self.suspects is not None:
+            self.suspects.look(instruction)
         try:
             return work()
         except StorageError:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from barkspider.archive import ArchiveWriter
 from barkspider.core.clock import Clock, SteadyClock
-from barkspider.core.events import PageFetched, Received
+from barkspider.core.events import CheckedOut, PageFetched, Received
 from barkspider.core.records import Flag
 from barkspider.engine.cookies import KeptCookies
 from barkspider.engine.folder import earlier_folders, whole_of
@@ -21,6 +21,7 @@ from barkspider.engine.job import Job
 from barkspider.engine.ledger import Ledger
 from barkspider.engine.links import LinkMaker
 from barkspider.engine.statistics import Tally
+from barkspider.engine.visits import seeded
 from barkspider.engine.work import Worker
 from barkspider.fetch import user_agent
 from barkspider.frontier import Driver, open_frontier
@@ -96,6 +97,9 @@ def _extend_scope(job: Job, links: LinkMaker, harvest: Harvest) -> None:
         if isinstance(outcome, Received):
             path = inbox(job.path, job.settings.parallel.part) / batch_name(outcome.sender, outcome.number)
             for url in scope_of(job.env, path):
+                links.extend(url)
+        if isinstance(outcome, CheckedOut):
+            for url in seeded(outcome):
                 links.extend(url)
         if isinstance(outcome, PageFetched) and outcome.redirect is not None:
             target = outcome.redirect.row

@@ -34,7 +34,7 @@ from barkspider.archive import open_table
 from barkspider.core.batch import UrlBatch
 from barkspider.core.errors import StorageError, UsageError
 from barkspider.core.events import SERVER_ERROR, TOO_MANY_REQUESTS, Counters
-from barkspider.engine.adding import write_seeds
+from barkspider.engine.adding import check_again, write_seeds
 from barkspider.engine.checkpoint import JOURNAL, Checkpoint
 from barkspider.engine.choosing import Budget, Choice, Keys, Rated, visits
 from barkspider.engine.folder import earlier_folders, part_folders
@@ -104,6 +104,7 @@ def spend(job: Job, budget: Budget, now: float) -> Again:
 
 def _in_parts(job: Job, work: Callable[[Sequence[Job]], list[Again]]) -> Again:
     """What comes of some work on all parts of a job, which may be one."""
+    check_again(job.path, job.settings)
     folders = part_folders(job.path)
     pages = sum(_checkpoint(job.env, folder)[0].pages for folder in folders)
     limit = job.settings.limits.pages

@@ -128,6 +128,10 @@ def _normalised(job: StoredJob, env: Env, found: Sequence[Why]) -> dict[int, _As
         if job.settings.scope.duplicate_hosts:  # maybe another's choice: a file that nobody reads here
             each.unseen.append("whether its host is a replica by scope.duplicate_hosts")
         host = split(normal).host
+        if settings.frontier == "site":
+            each.unseen.append(
+                f"what waits within its site: `barkspider sites {job.path} --like {host}` tells of that"
+            )
         each.is_seed = normal in known
         each.refused = (rules.excludes(normal) if each.is_seed else rules.refuses(normal, host, 0)) or ""
         key = keys.of(normal)

@@ -3,7 +3,7 @@
 The engine calls `step(now, outcomes)` and gets instructions and the time of its next call (see
 `barkspider.core.events`). Inside, URLs move like this:
 
-    outcomes ─► driver ─ Found ─► source: `irlbot` or `sydney` ─ admits, put ─► gate ─► ready ─► instructions
+    outcomes ─► driver ─ Found ─► source, such as `irlbot` ─ admits, put ─► gate ─► ready ─► instructions
                   │                 ▲                                                     │
                   └► ready          └───────────────── come_back ◄──── Q_W ◄─── put_off ──┘
 
@@ -14,6 +14,7 @@ leaves the others on disk; `sydney_on_disk` has the set of seen URLs there too, 
 (`inquiries`). All hand them on through the `gate`, which knows the `shares` of sites and domains, what an earlier run has done
 already, which redirects led to a URL (`trails`), what links that were found later say of it (`later`), which hosts
 are copies of others (`mirrors`), and Q_W.
+`site_by_site` has a `local` frontier in RAM for each site that it has checked out of a database, which knows of all others.
 `ready` has a queue a host: there `politeness` says who may be contacted when, and `robots` what they forbid.
 What people have ruled are the `rulings`, and `traps` are places that repeat themselves without end: what these keep from being fetched is
 `held`. `decisions` counts, by rule, what is refused, fails, is put off, held back or dropped, and traces a sample of it.
@@ -37,6 +38,7 @@ from barkspider.frontier.exchange import Exchange
 from barkspider.frontier.gate import Gate, States
 from barkspider.frontier.irlbot import Irlbot
 from barkspider.frontier.memory import Memory
+from barkspider.frontier.site_by_site import SiteBySite
 from barkspider.frontier.sorting import Sorting
 from barkspider.frontier.source import Source
 from barkspider.frontier.stages import Stages
@@ -72,6 +74,8 @@ def open_frontier(
     source: Source
     if settings.frontier == "irlbot":
         source = Irlbot(settings, gate, Stages(settings, env, folder, state=state, background=background))
+    elif settings.frontier == "site":
+        source = SiteBySite(settings, gate)
     else:
         # Here: their kernels take a second to compile.
         from barkspider.frontier.sydney import Sydney

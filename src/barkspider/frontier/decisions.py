@@ -13,6 +13,8 @@ so all decisions about it are traced or none, in every run of a job. What is tra
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -33,6 +35,9 @@ ROBOTS_UNKNOWN = "robots_unknown"  # its robots.txt is not in RAM, and perhaps h
 SHARE_UNKNOWN, RECOVERING = "share_unknown", "recovering"  # after a crash: see `shares` and `gate`
 BUDGET, SAMPLE = "budget", "sample"  # beyond the budget of its domain; a link that Sydney left with its page
 QUEUE_FULL, SITE_DUPLICATES = "queue_full", "site_duplicates"
+# Of a site that is in RAM as a whole: it has too many URLs, all sites take too much, somebody else has it now; what was refused
+# or failed before a crash, of a site that was given back then.
+SITE_LIMIT, SITE_MEMORY, LEASE_LOST, SITE_ENDED = "site_limit", "site_memory", "lease_lost", "site_ended"
 
 Mask = npt.NDArray[np.bool_]
 
@@ -54,12 +59,17 @@ class Decisions:
         # Keys below this are traced: they are hashes.
         self._below = (1 << 64) // trace.sample if trace.sample else 0
         self._left = trace.most
+        # Who is told of each URL, by its row, when its last answer has come, or none will: with the rule if it was refused or
+        # failed, and which of these. Only a frontier that has to know when it is done with a site sets this.
+        self.ended: Callable[[UrlRow, str, bool], None] | None = None
         self._traced: list[Decision] = []
 
     def refuse(self, row: UrlRow, rule: str) -> None:
         """A URL must not be fetched."""
         refused = self.counters.refused
         refused[rule] = refused.get(rule, 0) + 1
+        if self.ended is not None:
+            self.ended(row, rule, True)
         if row.key < self._below:
             self._trace(row, REFUSED, rule)
 
@@ -78,6 +88,8 @@ class Decisions:
         """A URL was asked for in vain, and is not asked for again."""
         failed = self.counters.failed
         failed[failure] = failed.get(failure, 0) + 1
+        if self.ended is not None:
+            self.ended(row, failure, False)
         if row.key < self._below:
             self._trace(row, FAILED, failure)
 

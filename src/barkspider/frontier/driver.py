@@ -16,6 +16,8 @@ from typing import Any
 
 from barkspider.core.batch import NO_URLS, UrlBatch
 from barkspider.core.events import (
+    CheckedIn,
+    CheckedOut,
     Decision,
     Denied,
     DomainProbed,
@@ -23,6 +25,7 @@ from barkspider.core.events import (
     Granted,
     HostResolved,
     Instruction,
+    LeaseLost,
     Outcome,
     PageFetched,
     Prepared,
@@ -45,6 +48,7 @@ from barkspider.frontier.looking import about_host
 from barkspider.frontier.memory import Memory
 from barkspider.frontier.mirrors import MIRROR, Mirrors, Stopped
 from barkspider.frontier.rulings import ScopeJudge
+from barkspider.frontier.site_by_site import SiteBySite
 from barkspider.frontier.source import Found, Source
 from barkspider.frontier.traps import as_seen
 from barkspider.model.budgets import Distribution
@@ -286,6 +290,11 @@ class Driver:
             self._assigning.close()
 
     @property
+    def leases(self) -> Mapping[int, int] | None:
+        """The sites that it has, with the numbers of their visits; None where it does not go site by site."""
+        return self._source.held if isinstance(self._source, SiteBySite) else None
+
+    @property
     def holdings(self) -> tuple[Gate, Source]:
         """All that it holds, for whoever hands it on (`dividing`)."""
         return self._gate, self._source
@@ -376,7 +385,17 @@ class Driver:
 
     def _event(
         self,
-        outcome: Seeds | Ruled | Sealed | Received | Granted | Ranked | Scored | HostResolved,
+        outcome: Seeds
+        | Ruled
+        | Sealed
+        | Received
+        | Granted
+        | Ranked
+        | Scored
+        | HostResolved
+        | CheckedOut
+        | CheckedIn
+        | LeaseLost,
         now: float,
     ) -> list[Found]:
         """What nobody on the web has answered."""
@@ -384,6 +403,10 @@ class Driver:
             return self._seeds(outcome.batch)
         if isinstance(outcome, Ruled):
             self._gate.rule(outcome.changes)
+            return []
+        if isinstance(outcome, CheckedOut | CheckedIn | LeaseLost):
+            assert isinstance(self._source, SiteBySite)
+            self._source.tell(outcome, now)
             return []
         if isinstance(outcome, Granted):
             self._most_pages = math.inf if outcome.pages is None else outcome.pages
@@ -500,7 +523,8 @@ class Driver:
         """Take a redirect as a link; one back into its own trail is fetched once more as written."""
         source, target = outcome.asked.row, redirect.row
         trail = (*outcome.asked.trail, source.key)
-        is_back = target.key in trail
+        # What is on another site is for whoever has that: one that has been there is not asked again.
+        is_back = target.key in trail and (self.leases is None or target.host_key == source.host_key)
         links, failure = NO_URLS, ""
         if target.hops > self._limits.redirects:
             failure = "too_many_redirects"

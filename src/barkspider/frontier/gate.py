@@ -152,13 +152,9 @@ class Gate:
 
     def put(self, row: UrlRow, now: float) -> None:
         """Let a URL wait for its host, unless it is done. It is counted as discovered, and as waiting nowhere."""
-        if self.begun and self.done and self._is_done(row):
-            self.counters.ahead -= 1
+        if self.drop_done(row):
             return  # its trail may be that of another form that waits
         trail = self.trails.pop(row.key)
-        if self.ready.wildcards is not None and (rule := self.ready.wildcards.refusal(row.host_key)):
-            self.decisions.refuse(row, rule)
-            return
         if self.ready.wildcards is not None and (rule := self.ready.wildcards.refusal(row.host_key)):
             self.decisions.refuse(row, rule)
             return
@@ -288,6 +284,17 @@ class Gate:
         self.done[form(row, self._slot_of)] += 1
         if _is_first(row):
             self.shares.add_done(row)
+
+    def has_answer(self, row: UrlRow) -> bool:
+        """Whether an earlier run had an answer for a URL that has not come up again."""
+        return bool(self.done and self.done[form(row, self._slot_of)])
+
+    def drop_done(self, row: UrlRow) -> bool:
+        """Whether an earlier run had an answer for a URL, which is counted; then nothing is to be done."""
+        if not (self.begun and self.done and self._is_done(row)):
+            return False
+        self.counters.ahead -= 1
+        return True
 
     def _is_done(self, row: UrlRow) -> bool:
         found = form(row, self._slot_of)

@@ -441,6 +441,8 @@ class Ready:
                 self._counters.pages += 1
             else:
                 self._counters.redirects += 1
+            if self._decisions.ended is not None:
+                self._decisions.ended(row, "", False)
         elif outcome.temporary and row.tries < self._politeness.retries:
             again = row._replace(tries=row.tries + 1)
             pause = retry_pause(self._politeness, row.tries)
@@ -521,6 +523,11 @@ class Ready:
         host.pld = host.pld or domain
         host.trouble, host.crawl_delay, host.duplicates = pace.trouble, pace.crawl_delay, duplicates
         host.wait_until(pace.next_time)
+
+    def withdraw(self, host: Host, rule: str) -> None:
+        """Refuse the first URL that is queued for a host."""
+        assert host.first is not None
+        self._decisions.refuse(self._take_out(host, host.first), rule)
 
     # ── whose turn is far away ─────────────────────────────────────────────────────────────────
 

@@ -71,6 +71,8 @@ async def resize(job: Job, processes: int, tell: Callable[[int, int], None] = la
 def _checked(job: Job, processes: int) -> Settings:
     """The settings of the resized job; raises what is wrong with it."""
     path, old, parallel = job.path, part_folders(job.path), job.settings.parallel
+    if job.settings.frontier == "site":
+        raise UsageError(f"{path} goes site by site: it is not divided, and keeps the processes that it has")
     about = read_division(path) if (path / DIVISION).is_file() else {}
     partition = about.get("partition", parallel.partition)
     if partition not in SLOT_OF:

@@ -27,6 +27,7 @@ from barkspider.engine.preflight import canonical_seeds
 from barkspider.engine.statistics import Statistics
 from barkspider.engine.steering import change_limits
 from barkspider.engine.trust import write_settings
+from barkspider.engine.visits import open_registry
 from barkspider.frontier.census import KeySample, census_from, committed_census
 from barkspider.parallel.division import check_division, check_share, here, share
 from barkspider.parallel.grants import GRANTS, are_within, grants
@@ -305,6 +306,10 @@ class Supervisor:
         self._job.env.remove(self._parts[0].folder.parent / TURNS)
         for part in self._parts:
             write_settings(self._job.env, part.folder, share(self._job.settings, part.number))
+        if self._job.settings.frontier == "site":
+            registry = open_registry(self._job.settings, self._job.path)
+            registry.prolong()  # or the first part to begin would take the sites of the others
+            registry.close()
         self._copy_about()
 
     def _copy_about(self) -> None:
