@@ -46,7 +46,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> str:
         (["show", "JOB", "c.example"], "'c.example' is not a URL (malformed)"),
         (["show", "JOB", "http://a.example/", "--body", "--raw"], "exclude each other"),
         (["show", "nowhere", "http://a.example/"], "nowhere is not the folder of a crawl"),
-        (["export", "JOB", "--what", "robots"], "--what is 'robots'; it is pages or graph"),
+        (["export", "JOB", "--what", "robots"], "--what is 'robots'; it is pages or corpus or graph"),
         (["export", "JOB", "--format", "npz"], "--format is 'npz'; for pages it is jsonl or parquet or log"),
         (["export", "JOB", "--format", "parquet"], "needs a file to write to"),
         (["export", "JOB", "--output", "JOB/settings.toml"], "exists; name another file"),

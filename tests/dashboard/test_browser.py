@@ -194,7 +194,7 @@ def test_the_overview_changes_while_a_crawl_runs_and_every_control_works(
     assert stored.limits.pages == 1_000_000
     logged = {event["event"]: event for event in events(job)}
     assert {"asked", "checkpoint", "changed", "ended"} <= set(logged)
-    assert logged["ruled"]["changes"] == [["block", "blocked.example"]]
+    assert logged["ruled"]["changes"] == [["block", "domain:blocked.example"]]
 
 
 def test_five_hundred_hostile_strings_stay_inert(

@@ -22,7 +22,7 @@ from barkspider.engine.checkpoint import Checkpoint, how_far
 from barkspider.engine.folder import archive_folders, events, part_folders
 from barkspider.lab.synthweb import RunningWeb, WebSpec, running_web
 from barkspider.storage.env import Env
-from barkspider.storage.store.copies import Copies, Source, bring_back, last_copy
+from barkspider.storage.store.copies import CopiedFile, Copies, bring_back, last_copy
 from barkspider.storage.store.manifest import read_manifest
 from barkspider.storage.store.remote import Remote
 from tests.cli.program import complaint, run
@@ -200,7 +200,7 @@ def test_a_copy_that_is_replaced_while_it_is_brought_back_leaves_nothing(
     copies = Copies.claim(remote, copying.WHOLE)
 
     def copy(*names: str) -> None:
-        copies.copy({name: Source(source / name, len(name)) for name in names})
+        copies.copy({name: CopiedFile(source / name, len(name)) for name in names})
 
     def replaced(*given: Any) -> None:
         bring_back(*given)

@@ -147,7 +147,7 @@ def test_a_page_is_the_same_wherever_it_is_read() -> None:
         here, aside = contents.read(response), await read
         contents.close()
         assert not isinstance(aside, Exception)
-        assert here[:-1] == aside[:-1]
+        assert here._replace(text=str) == aside._replace(text=str)
         assert here.text() == aside.text()
         assert (here.page.links, here.decoded, here.digest != 0) == (["/first", "/last"], True, True)
 

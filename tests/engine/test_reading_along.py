@@ -72,7 +72,8 @@ def test_a_crawl_waits_for_its_reader_and_nothing_piles_up(
             assert time.monotonic() < limit
             time.sleep(0.01)
         done = crawl.statistics()
-        assert 10 < done.pages + done.redirects + sum(done.failed.values()) < 1 + 2 * (16 + 4)
+        # A page weighs as much as its sixty links and itself, so less than two.
+        assert 8 <= done.pages + done.redirects + sum(done.failed.values()) < 1 + 2 * (16 + 4)
         read += [page.url for page in pages]
         assert crawl.statistics().stopped_by == "done"
     assert read == urls(tmp_path / "job")

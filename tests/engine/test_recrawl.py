@@ -309,7 +309,10 @@ def test_which_pages_has_to_be_said(
 ) -> None:
     assert program.run(monkeypatch, "recrawl", str(crawled)) == 2
     (line,) = capfd.readouterr().err.splitlines()
-    assert line == "barkspider: say which pages are to be fetched again: --older-than TIME, --cut or --gone"
+    assert (
+        line
+        == "barkspider: say which pages are to be fetched again: --older-than TIME, --budget N, --cut or --gone"
+    )
 
 
 def recrawled(site: Site, job: Path, *, gone: bool = False) -> list[str]:

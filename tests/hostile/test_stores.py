@@ -84,7 +84,7 @@ def test_a_piece_without_end_is_damage(store: Path, tmp_path: Path, offset: int,
 
 def test_only_parts_of_a_crawl_are_brought_back(store: Path, tmp_path: Path) -> None:
     (store / "whole").rename(store / "elsewhere")
-    assert "no part of a crawl" in refused(store, tmp_path)
+    assert "no copy of a crawl" in refused(store, tmp_path)
 
 
 def test_folders_that_lead_into_themselves_are_not_walked(store: Path, tmp_path: Path) -> None:

@@ -37,12 +37,14 @@ ALONE: Mapping[str, Any] = {
     "politeness.server_delay": "0s",
     "politeness.slow_factor": 0,
     "politeness.obey_robots": "false",
+    "traps.detect": "false",  # a stored graph has no words: all of its pages say the same
 }
 # The defaults, a hundredth of them; servers are slow here because they share a machine with us.
 POLITE: Mapping[str, Any] = {
     "politeness.host_delay": "20ms",
     "politeness.server_delay": "10ms",
     "politeness.slow_factor": 0,
+    "traps.detect": "false",
 }
 
 

@@ -223,7 +223,8 @@ class SiteBySite:
             self._drop_orphan(row.key)
             rule = LEASE_LOST
         elif (site := self._sites.get(row.host_key)) is not None:
-            site.reopen(row)
+            if not self._gate.has_answer(row):  # else it is dropped now
+                site.reopen(row)
             self._gate.put(row, now)
             return
         if not self._gate.drop_done(row):

@@ -24,7 +24,7 @@ uint64: Any = np.uint64
 int64: Any = np.int64
 
 # Files with kernels, and those whose constants kernels use.
-_FILES = ("kernels", "model", "names", "prose", "reach", "render", "sites", "text")
+_FILES = ("changes", "kernels", "model", "names", "prose", "reach", "render", "sites", "text")
 _TEXTS = [Path(__file__).with_name(f"{name}.py").read_bytes() for name in _FILES]
 _STAMP = hashlib.sha256(b"\0".join(_TEXTS)).hexdigest()
 
