@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -243,3 +245,23 @@ def test_an_exclusion_may_be_written_in_any_way_too(written: str) -> None:
 def test_an_excluded_path_stays_out_however_it_is_written(target: str, scope: dict[str, Any]) -> None:
     url = Normaliser(UrlRules(), DOMAINS)(target, parse("http://www.example.com/"))
     assert refuses(url, **scope) in ("path", "extension")
+
+
+def test_a_filter_of_ones_own_and_one_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def keeps(url: str) -> bool:
+        if "fails" in url:
+            raise ValueError("no idea")
+        return "calendar" not in url
+
+    module = ModuleType("their_filters")
+    module.keeps = keeps  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "their_filters", module)
+    rules = ScopeRules(Scope(filter="their_filters:keeps"), Domains(), ["http://a.example/"])
+    host = "a.example"
+    assert rules.looks_at_urls
+    assert rules.refuses("http://a.example/page", host, 1) is None
+    assert rules.refuses("http://a.example/calendar/1", host, 1) == "filter"
+    assert rules.refuses("http://a.example/fails", host, 1) is None
+    assert rules.filter_error == "http://a.example/fails: ValueError: no idea"
+    with pytest.raises(SettingsError, match="cannot load"):
+        ScopeRules(Scope(filter="their_filters:none"), Domains(), [])
