@@ -133,11 +133,10 @@ def _rss() -> float:
 
 async def _queue(scheduler: str, requests: int, folder: str) -> dict[str, Any]:
     """Put requests into a scheduler, as an engine does, and take none out."""
+    from scrapy import Request, Spider
     from scrapy.core.downloader import Downloader
     from scrapy.crawler import Crawler
     from scrapy.utils.misc import build_from_crawler, load_object
-
-    from scrapy import Request, Spider
 
     ours = scheduler == "ours"
     jobdir = {"JOBDIR": folder} if scheduler != "own" else {}

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from typing import Any
 
-from scrapy.crawler import CrawlerProcess
-
 from scrapy import Field, FormRequest, Item, Request, Spider
+from scrapy.crawler import CrawlerProcess
 
 
 class Half(Item):  # type: ignore[misc]

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from scrapy import Request
+
 from barkspider.core.events import FetchRobots, HostResolved, Outcome, ResolveHost, RobotsFetched
 from barkspider.core.settings import Network, Settings
 from barkspider.fetch import AddressRules, HttpExchange, retry_after
 from barkspider.fetch.dns import Resolver
 from barkspider.url.robots import MAX_SIZE
-from scrapy import Request
 
 _ANYWHERE = AddressRules(Network(allow=("0.0.0.0/0", "::/0")), contact="operator")
 _REDIRECTS = range(300, 400)

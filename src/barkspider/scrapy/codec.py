@@ -14,10 +14,9 @@ from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
+from scrapy import Item, Request, Spider
 from scrapy.http import Headers
 from scrapy.utils.misc import load_object
-
-from scrapy import Item, Request, Spider
 
 LONGEST = (
     1 << 18

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+from scrapy import Request, Spider, signals
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import call_later, is_asyncio_available
@@ -42,7 +43,6 @@ from barkspider.scrapy.codec import decode, encode
 from barkspider.scrapy.keeper import Keeper
 from barkspider.url import Domains, KeyMaker, parse, split
 from barkspider.url.partition import slotted
-from scrapy import Request, Spider, signals
 
 _GATHERED = 0.5  # seconds for which what a request led to waits for the end of that request
 _MOST_GATHERED = 10_000  # requests that wait so
