@@ -74,6 +74,8 @@ def test_memory_that_runs_out_ends_the_crawl_with_one_line(
             f"dns.servers=127.0.0.1:{server.dns_port}",
             *("politeness.host_delay=10ms", "politeness.server_delay=0s", "scope.level=web", "seed=3"),
             *("checkpoint=200ms", "limits.time=60s", "limits.grace=0s"),
+            # A request that failed for want of memory is tried again within the time that there is.
+            *("politeness.retry_delay=1s", "politeness.park_time=1s"),
         ]
         command = [
             sys.executable,
